@@ -79,7 +79,7 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
     for step in steps {
         ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", typed(step))));
         ui.err("");
-        git(step[0], &folder).args(&step[1..]).attend().map_err(|_| stopped(step, &removal))?;
+        git(step[0], &folder).args(&step[1..]).run_to_end().map_err(|_| stopped(step, &removal))?;
         ui.line("");
     }
     ui.line(&format!("Look around:\n    cd {repository} && git log -p"));

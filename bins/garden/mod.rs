@@ -6,7 +6,7 @@ use arborist_core::{
     history::State,
     name::TaskId,
     plan::Task,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
     run::{RunRequest, SingleTask},
 };
 use clap::Parser;
@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, print_prompts},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_prompts},
     ui::Ui,
 };
 
@@ -83,7 +83,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         None => opened.plan(&run)?,
     };
     opened.refuse_merged(&planned)?;
-    let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+    let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
     // A run starts with the failed tests of phases, so a task that waits only for those can be run.
     let can_run = |task: &TaskId| {
         progress.find(task).is_some_and(NodeProgress::is_ready) || progress.waits_for_tests_only(task)
@@ -149,7 +149,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         opened.require_repositories(&planned)?;
         opened.require_pathspecs(&planned)?;
         if let Some(task) = node.planned {
-            foretell(ui, &opened.options, task)?;
+            print_forecast(ui, &opened.options, task)?;
             if args.common.is_verbose() {
                 print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }

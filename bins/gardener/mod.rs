@@ -11,7 +11,7 @@ use arborist_core::{
     history::State,
     name::TaskId,
     plan::{Plan, Task},
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
     queue::FanIn,
     run::{CallSource, LaneRequest, Planned, RunRequest},
 };
@@ -21,8 +21,8 @@ use crate::{
     catalog,
     entry::Outcome,
     gardening::{
-        GardeningArgs, Reporter, approve_and_remember, foretell, foretell_phase, open, print_prompts,
-        release_branch_here,
+        GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_phase_forecast,
+        print_prompts, release_branch_here,
     },
     ui::Ui,
 };
@@ -300,7 +300,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     selection.refuse_empty(&planned.plan)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
-    let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+    let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
     let due = args.due(&planned, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     if !selection.only.is_empty() {
@@ -321,7 +321,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         if due.is_empty() && stuck.0.is_empty() {
             ui.line("nothing is left to do");
         } else if let Some(phase) = find_due_phase(&planned.plan, &progress) {
-            foretell_phase(ui, phase);
+            print_phase_forecast(ui, phase);
         }
         for task in due {
             if stuck.has(&task.id) {
@@ -337,7 +337,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 }
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => {
-                    foretell(ui, &opened.options, task)?;
+                    print_forecast(ui, &opened.options, task)?;
                     if args.common.is_verbose() {
                         print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
                     }

@@ -12,7 +12,7 @@ use arborist_core::{
 use crate::ui::{Tone, Ui};
 
 /// One task and its steps.
-pub(crate) fn foretell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(), Failure> {
+pub(crate) fn print_forecast(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(), Failure> {
     let title = format!("{} {}", task.id, one_line(&task.name));
     ui.line(&ui.paint(Tone::Strong, &title));
     let tests = options.tests_of(task);
@@ -36,7 +36,7 @@ pub(crate) fn foretell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result
 }
 
 /// A phase with whose tests the run starts.
-pub(crate) fn foretell_phase(ui: &mut Ui, phase: &Task) {
+pub(crate) fn print_phase_forecast(ui: &mut Ui, phase: &Task) {
     let title = format!("{} {}", phase.id, one_line(&phase.name));
     ui.line(&ui.paint(Tone::Strong, &title));
     let commands: Vec<String> = phase.own_tests().map(|test| one_line(&test.command)).collect();

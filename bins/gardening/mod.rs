@@ -6,7 +6,7 @@ mod options;
 mod reporter;
 
 pub(crate) use borrowed_branch::{release_branch, release_branch_here};
-pub(crate) use forecast::{foretell, foretell_phase, print_prompts};
+pub(crate) use forecast::{print_forecast, print_phase_forecast, print_prompts};
 pub(crate) use reporter::Reporter;
 
 use std::{collections::BTreeSet, path::PathBuf};

@@ -30,7 +30,7 @@ use clap::{Args, Parser, Subcommand};
 use self::{
     agent::SettingsRequest,
     change::HookOptions,
-    probe::Fired,
+    probe::ProbeResult,
     push::{PushedValue, RefUpdate},
     site::HookSite,
 };
@@ -231,7 +231,7 @@ fn test(names: &[HookEvent], ui: &mut Ui) -> Outcome {
     let mut exit = Exit::Done;
     for event in chosen(names, &repository, &config) {
         let fired = probe::fire(event, &repository)?;
-        if fired != Fired::Ours {
+        if fired != ProbeResult::Ours {
             exit = Exit::No;
         }
         let status = HookStatus::of(&HookSite::load(event, &repository, &config)?);

@@ -24,7 +24,7 @@ const SAMPLE: &str = "chore: see whether the hook of git arborist fires\n\nArbor
 
 /// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fired {
+pub(super) enum ProbeResult {
     /// Our hook ran and refused.
     Ours,
     /// Nothing refused.
@@ -53,7 +53,7 @@ fn signature(nonce: &str) -> String {
 }
 
 /// Fires `event` in this worktree.
-pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, Failure> {
+pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<ProbeResult, Failure> {
     let nonce = format!("{:016x}", std::hash::RandomState::new().build_hasher().finish());
     let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
     let takes_input = event.reads_lines() && repository.version >= GitVersion::HOOK_STDIN;
@@ -65,9 +65,9 @@ pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, F
     })?;
     let output = [fired.stdout.as_slice(), &fired.stderr].map(String::from_utf8_lossy).concat();
     Ok(match fired.status.success() {
-        true => Fired::Nothing,
-        false if output.contains(&signature(&nonce)) => Fired::Ours,
-        false => Fired::Other(output),
+        true => ProbeResult::Nothing,
+        false if output.contains(&signature(&nonce)) => ProbeResult::Ours,
+        false => ProbeResult::Other(output),
     })
 }
 

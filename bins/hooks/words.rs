@@ -2,7 +2,7 @@
 
 use arborist_core::message::visible;
 
-use super::{HookState, HookStatus, HooksStatus, fault::shown, probe::Fired, status::AgentStatus};
+use super::{HookState, HookStatus, HooksStatus, fault::shown, probe::ProbeResult, status::AgentStatus};
 use crate::ui::{Tone, Ui};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -148,11 +148,11 @@ fn tone_and_word(state: HookState) -> (Tone, &'static str) {
 }
 
 /// The result of one firing.
-pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
+pub(super) fn tested(fired: &ProbeResult, status: &HookStatus, ui: &mut Ui) {
     let name = status.event.as_str();
     match fired {
-        Fired::Ours => ui.line(&format!("{name}: git runs it")),
-        Fired::Nothing => {
+        ProbeResult::Ours => ui.line(&format!("{name}: git runs it")),
+        ProbeResult::Nothing => {
             ui.line(&format!("{name}: git does not run it"));
             match (&status.note, status.state) {
                 (Some(note), _) => ui.hint(note),
@@ -162,7 +162,7 @@ pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
                 (None, _) => ui.hint("it is installed, but an earlier hook ended without calling it"),
             }
         }
-        Fired::Other(said) => {
+        ProbeResult::Other(said) => {
             ui.line(&format!("{name}: another hook refused before the hook of git arborist ran"));
             said.lines()
                 .rev()

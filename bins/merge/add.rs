@@ -11,7 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::{FileLock, shell_word},
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::{LaterCommits, OtherRun, Priority, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
@@ -68,7 +68,7 @@ impl Added {
 /// Runs the verb.
 pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open_to_land(scope, ui)?;
-    let added = enlist(&site, args, &Typed { verb: "merge add", options: String::new() })?;
+    let added = enqueue(&site, args, &Typed { verb: "merge add", options: String::new() })?;
     if scope.json {
         return document::print_queue(&site, ui);
     }
@@ -110,7 +110,7 @@ pub(super) fn sentence(added: &Added) -> String {
 }
 
 /// Queues all of them, or none.
-pub(super) fn enlist(
+pub(super) fn enqueue(
     site: &OpenQueue,
     args: &QueueAddArgs,
     typed: &Typed<'_>,
@@ -125,7 +125,7 @@ pub(super) fn enlist(
     let mut writes: Vec<(Option<&StoredTicket>, Ticket)> = Vec::new();
     for task in unique(&args.tasks) {
         let old = known.iter().find(|stored| stored.ticket.task == *task);
-        let one = ticket_maker.enlist(task, old.map(|old| &old.ticket))?;
+        let one = ticket_maker.enqueue(task, old.map(|old| &old.ticket))?;
         if let Added::Queued(ticket) = &one {
             writes.push((old, Ticket::clone(ticket)));
         }
@@ -156,7 +156,7 @@ struct TicketMaker<'a> {
 }
 
 impl TicketMaker<'_> {
-    fn enlist(&self, task: &TaskId, old: Option<&Ticket>) -> Result<Added, Failure> {
+    fn enqueue(&self, task: &TaskId, old: Option<&Ticket>) -> Result<Added, Failure> {
         let history = self.run.find(task);
         let state = self.run.state_of(task);
         let is_own = self.into == self.site.scope.branch;
@@ -387,7 +387,7 @@ impl TicketMaker<'_> {
 
     /// The error and the hint for a task that has not run because it waits for others, which have to run before.
     fn find_waiting(&self, task: &TaskId) -> Option<(String, String)> {
-        let progress = Progress::new(Some(self.plan?), self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan?), self.run, PlanMarks::Count);
         let state = progress.find(task).filter(|state| !state.waits_for.is_empty())?;
         let error = GardenerError::not_ready(task, &state.waits_for, &progress);
         let has_failed = matches!(error, GardenerError::NotReady { has_failed: true, .. });
@@ -457,7 +457,7 @@ impl TicketMaker<'_> {
         let Some(plan) = self.plan else {
             return Vec::new();
         };
-        let progress = Progress::new(Some(plan), self.run, Boxes::Count);
+        let progress = Progress::new(Some(plan), self.run, PlanMarks::Count);
         let is_there = |task: &Task| {
             let state = progress.find(&task.id);
             state.is_none_or(|state| state.state == State::Skipped || state.is_landed())

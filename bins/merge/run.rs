@@ -12,7 +12,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     pipeline::{PipelineError, RecordedLists, RunnerFlags, RunnerTable, find_permit_mistake},
     process::{Cancel, FileLock, shell_word},
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome, TicketState,
@@ -20,8 +20,8 @@ use arborist_core::{
     run::{Continuation, recover_branch, require_given, test_approval},
     sandbox::Sandbox,
     session::{
-        Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
-        SessionWriter,
+        DraftRecord, Driver, RecordKind, RecordedOptions, SessionEnd, SessionError, SessionReader,
+        SessionVerdict, SessionWriter,
     },
     settings::Origin,
     workspace::Workspace,
@@ -130,7 +130,7 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
 pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open_to_land(&args.scope, ui)?;
     let typed = add::Typed { verb: "merge", options: args.typed() };
-    let added = add::enlist(&site, add, &typed).map_err(|failure| match add.tasks.as_slice() {
+    let added = add::enqueue(&site, add, &typed).map_err(|failure| match add.tasks.as_slice() {
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
     })?;
@@ -305,7 +305,7 @@ pub(super) fn end_session_after(site: &OpenQueue, report: &QueueReport) -> Resul
 fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     let run = site.scan(CommitSource::Fresh)?;
     let (Some(start), Some(plan)) = (&run.start, site.plan(&run)?) else { return Ok(()) };
-    let progress = Progress::new(Some(&plan), &run, Boxes::Count);
+    let progress = Progress::new(Some(&plan), &run, PlanMarks::Count);
     if !progress.is_done() {
         return Ok(());
     }
@@ -394,14 +394,14 @@ fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> Has
 }
 
 /// The recorded options of the run.
-fn find_recorded_options(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
+fn find_recorded_options(site: &OpenQueue, run: &Run) -> Result<RecordedOptions, Failure> {
     let session_reader = SessionReader::new(&site.repository);
     let newest = run.start.as_ref().map(|start| session_reader.newest(&start.session)).transpose()?.flatten();
     Ok(newest.map(|newest| session_reader.recorded_options_of(&newest)).transpose()?.unwrap_or_default())
 }
 
 /// The recorded test command, if the user gave it in this repository: any process can write the record of a session.
-fn given_before<'a>(site: &OpenQueue, recorded: &'a Asked) -> Option<&'a String> {
+fn given_before<'a>(site: &OpenQueue, recorded: &'a RecordedOptions) -> Option<&'a String> {
     let is_given = |command: &&String| {
         require_given(&site.repository, Some(&test_approval(&site.repository, command))).is_ok()
     };
@@ -410,7 +410,7 @@ fn given_before<'a>(site: &OpenQueue, recorded: &'a Asked) -> Option<&'a String>
 
 /// Warns about landings without a gate.
 fn warn_of_untested(
-    (site, recorded): (&OpenQueue, &Asked),
+    (site, recorded): (&OpenQueue, &RecordedOptions),
     (options, tickets): (&QueueOptions, &[StoredTicket]),
     ui: &mut Ui,
 ) -> Result<(), Failure> {

@@ -66,8 +66,8 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             )
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
-            let request = if *escalated { PERSON_NEEDED } else { "" };
-            format!("{task} is in conflict: {}{request}", describe_conflicts(conflicts))
+            let person_note = if *escalated { PERSON_NEEDED } else { "" };
+            format!("{task} is in conflict: {}{person_note}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
             format!(

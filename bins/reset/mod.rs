@@ -4,10 +4,10 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, Remains, TypedOptions, save_own_branch},
+    gardener::{GardenerError, LeftoverWork, TypedOptions, save_own_branch},
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
-    message::{Status, Wording},
+    message::{Status, SubjectParts},
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Mark, Plan, Task},
     process::FileLock,
@@ -114,7 +114,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let history = run.find(task);
         let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
         let is_reset = history.is_some_and(is_reset);
-        let remains = Remains::find(&repository, &run, task, recorder.head())?;
+        let remains = LeftoverWork::find(&repository, &run, task, recorder.head())?;
         let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
@@ -131,7 +131,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         } else if is_reset {
             ui.line(&format!("{task} is already reset"));
         } else {
-            let wording = Wording { name, attempt: Attempt(0), max: 0 };
+            let wording = SubjectParts { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
             tell_reset(ui, (&repository, &run), task, event.commit)?;

@@ -3,8 +3,8 @@
 use arborist_core::{
     message::visible,
     session::{
-        Asked, Checkpoint, CommitOrigin, DamagedRecord, Driver, Fork, Record, RecordKind, RepositoryStart,
-        SessionStart, SessionState, StoredRecord, Turn, Utterance,
+        Checkpoint, CommitOrigin, DamagedRecord, Driver, Fork, Record, RecordKind, RecordedOptions,
+        RepositoryStart, SessionStart, SessionState, StoredRecord, Turn, Utterance,
     },
 };
 use schemars::JsonSchema;
@@ -267,7 +267,7 @@ impl SessionShowDocument {
     pub(super) fn new(
         session: SessionDocument,
         newest: &StoredRecord,
-        (start, asked): (&SessionStart, Asked),
+        (start, asked): (&SessionStart, RecordedOptions),
         checkpoint: Option<&StoredRecord>,
     ) -> Self {
         let checkpoint = checkpoint.and_then(|stored| match &stored.record.kind {

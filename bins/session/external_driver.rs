@@ -10,7 +10,7 @@ use arborist_core::{
     name::{BranchName, Oid, SessionId, TaskId},
     plan::Plan,
     process::FileLock,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
@@ -240,7 +240,7 @@ fn is_all_done(repository: &Repository, branch: &BranchName, tip: Oid) -> Result
     let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(false) };
     let Some(bytes) = repository.find_blob(frozen.blob)? else { return Ok(false) };
     let plan = Plan::read(&frozen.path, &bytes)?;
-    Ok(Progress::new(Some(&plan), &run, Boxes::Count).is_done())
+    Ok(Progress::new(Some(&plan), &run, PlanMarks::Count).is_done())
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {

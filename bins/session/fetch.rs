@@ -139,7 +139,7 @@ fn follow_in(
     if here == there || !repository.is_ancestor(here, there)? {
         return Ok(());
     }
-    match repository.bring_forward(&branch, (here, there), SESSION_REASON)? {
+    match repository.fast_forward_branch(&branch, (here, there), SESSION_REASON)? {
         FastForward::Done => {
             ui.note(&format!(
                 "updated '{branch}' to {} in '{}', as at its remote",

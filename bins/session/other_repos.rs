@@ -20,7 +20,7 @@ use super::{
     document::OtherPatchDocument,
     moment::merge_at,
     open::OpenSessions,
-    restore::{Past, bring_back, put_back},
+    restore::{Past, bring_back, restore},
     show::{patch_of, start_in},
 };
 use crate::ui::Ui;
@@ -238,9 +238,9 @@ fn stood_at(name: &RepoName, line: Vec<TrailStep>, turn: u32, known: &Known) -> 
     let steps: Vec<TrailStep> =
         line.into_iter().filter(|step| step.event.is_some() || is_landing(step.commit)).collect();
     let was_brought_back = |step: &TrailStep| {
-        let is_described =
+        let was_before =
             |event: &Event| last_turn(event).map_or_else(|| is_in(&known.all, event), |last| last < turn);
-        step.event.as_ref().is_some_and(|event| brings_back(event) && is_described(event))
+        step.event.as_ref().is_some_and(|event| brings_back(event) && was_before(event))
     };
     let is_there = |step: &&TrailStep| match &step.event {
         Some(event) => was_there(event, turn, known),
@@ -291,7 +291,7 @@ impl RepoAtTurn {
         let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
         let session_worktree =
             Pool::open(&self.repository, &self.branch, options)?.session_worktree(session)?;
-        let (mut recorder, tree, changes) = put_back(&session_worktree, (&self.branch, session), self.point)?;
+        let (mut recorder, tree, changes) = restore(&session_worktree, (&self.branch, session), self.point)?;
         let tip = session_worktree.repository.load_commits(&[recorder.head()])?;
         let is_back = tip.first().and_then(Event::of).is_some_and(|event| event.status() == Status::Reset);
         let is_there = recorder.head() == self.point || (is_back && changes.is_empty());

@@ -6,12 +6,12 @@ use arborist_core::{
     gardener::start::{FrozenPlan, new_session, write_start_of},
     git::RefMove,
     history::State,
-    message::{Body, Key, PlanRef, Status, Wording},
+    message::{Body, Key, PlanRef, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
     process::Cancel,
     record::{RunRecorder, TaskEvent},
     run::bring_file,
-    session::{Asked, Driver, Fork, RepositoryStart, SessionStart, SessionWriter, StoredRecord},
+    session::{Driver, Fork, RecordedOptions, RepositoryStart, SessionStart, SessionWriter, StoredRecord},
     settings::{Settings, TRACKED_FILES},
     workspace::Workspace,
     worktree::SessionWorktree,
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     }
     let configured = moment::configured_in(&opened, newest, (args.turn, &moment))?;
     approvals::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
-    let Asked { options, withheld } = match resume_options.changed_options(&opened, newest)? {
+    let RecordedOptions { options, withheld } = match resume_options.changed_options(&opened, newest)? {
         Some(given) => given,
         None => opened.session_reader().recorded_options_of(newest)?,
     };
@@ -181,7 +181,7 @@ fn announce(
         }
         past.repeat_passed(&mut recorder)?;
         let report = past.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
-        let wording = Wording { name: &past.name, attempt: Attempt(0), max: 0 };
+        let wording = SubjectParts { name: &past.name, attempt: Attempt(0), max: 0 };
         let mut entry = TaskEvent::new(past.task.clone(), Status::Complete, wording);
         entry.body = Body::new("Completed before:", &format!("in session {}", newest.record.session));
         let _ = entry.trailers.set(Key::Report, report.unwrap_or("none"));

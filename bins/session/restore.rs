@@ -13,7 +13,7 @@ use arborist_core::{
     gardener::start::{FrozenPlan, write_change},
     git::{RefMove, Repository, TreeChange},
     history::{BROUGHT_BACK, Run},
-    message::{Body, Status, Wording},
+    message::{Body, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     process::{EndedProcesses, FileLock, OrphanLock},
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, repair_index},
@@ -42,7 +42,7 @@ pub(super) fn turn(
     let session = &stored.record.session;
     let branch = &newest.record.context.branch;
     let lock = lock(&session_worktree.repository, branch)?;
-    let _orphan_lock = attend(&lock, ui)?;
+    let _orphan_lock = end_leftover_processes(&lock, ui)?;
     let moment = Moment::of(opened, newest, number)?;
     let (commit, head) = (moment.commit, moment.point.head);
     let words = other_repos::words_on(newest, number, head);
@@ -53,7 +53,7 @@ pub(super) fn turn(
         let words = other_repos::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
-    let (mut recorder, tree, changes) = put_back(session_worktree, (branch, session), commit)?;
+    let (mut recorder, tree, changes) = restore(session_worktree, (branch, session), commit)?;
     let (repository, tip) = (&session_worktree.repository, recorder.head());
     let is_under_way = head == stored.record.context.head;
     let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
@@ -104,7 +104,7 @@ fn bring_back_plan(
 
 /// Restores the worktree of a session's branch to `commit`. Returns the recorder and the changes. Uncommitted changes
 /// are not overwritten.
-pub(super) fn put_back<'h>(
+pub(super) fn restore<'h>(
     session_worktree: &'h SessionWorktree,
     (branch, session): (&BranchName, &SessionId),
     commit: Oid,
@@ -123,12 +123,12 @@ pub(super) fn put_back<'h>(
         refuse_to_overwrite(repository.top(), &changes)?;
     }
     // Files come first: after a kill, the next call finds them in their final state and continues.
-    repository.put_back(tree, &changes)?;
+    repository.restore_paths(tree, &changes)?;
     Ok((RunRecorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
 }
 
 /// Ends processes that a crashed run left, before anything is read: they would write into the restored files.
-fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
+fn end_leftover_processes(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
     let (orphan_lock, EndedProcesses(ended)) =
         OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
     if !ended.is_empty() {
@@ -159,10 +159,10 @@ pub(super) fn bring_back(
     let mut restored = Vec::new();
     for (task, name) in tasks {
         let mut entry =
-            TaskEvent::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+            TaskEvent::new(task.clone(), Status::Reset, SubjectParts { name, attempt: Attempt(0), max: 0 });
         entry.body = Body::new(BROUGHT_BACK, &past.words);
         let delivery = StagedCommit { tree, tip: recorder.head(), changes, index: None };
-        recorder.deliver(entry, delivery, &ended)?;
+        recorder.record_staged(entry, delivery, &ended)?;
         (changes, ended) = (&[], Vec::new());
         let before = past.tasks.iter().find(|before| before.task == *task);
         if let Some(before) = before {

@@ -9,7 +9,7 @@ use arborist_core::{
     message::plain_text,
     run::{OptionKind, RunRequest, TEST, find_recorded, option_approvals, test_approval},
     safe_files::InnerPath,
-    session::{Asked, OF_RUNNER, StoredRecord},
+    session::{OF_RUNNER, RecordedOptions, StoredRecord},
 };
 use clap::{Args, Parser};
 
@@ -156,7 +156,7 @@ impl ResumeOptions<'_> {
         &self,
         opened: &OpenSessions,
         newest: &StoredRecord,
-    ) -> Result<Option<Asked>, Failure> {
+    ) -> Result<Option<RecordedOptions>, Failure> {
         let now = self.read()?.recorded()?;
         Ok(Some(now)
             .filter(|now| opened.session_reader().recorded_options_of(newest).ok().as_ref() != Some(now)))

@@ -6,8 +6,8 @@ use arborist_core::{
     message::{visible, visible_lines},
     name::Oid,
     session::{
-        Asked, Checkpoint, RecordKind, Resumed, SessionEnd, SessionError, SessionPause, SessionStart,
-        StoredRecord, Turn, UNKNOWN, Utterance,
+        Checkpoint, RecordKind, RecordedOptions, Resumed, SessionEnd, SessionError, SessionPause,
+        SessionStart, StoredRecord, Turn, UNKNOWN, Utterance,
     },
 };
 use clap::Args;
@@ -92,7 +92,7 @@ fn show(
     ui: &mut Ui,
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (start, asked): (&SessionStart, &Asked),
+    (start, asked): (&SessionStart, &RecordedOptions),
     checkpoint: Option<&StoredRecord>,
 ) {
     let record = &newest.record;

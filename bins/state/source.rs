@@ -9,7 +9,7 @@ use arborist_core::{
     history::Run,
     message::PlanRef,
     plan::{Plan, PlanError, find_usual_plan},
-    progress::Boxes,
+    progress::PlanMarks,
     safe_files,
     settings::Settings,
 };
@@ -37,7 +37,7 @@ pub(crate) enum Freshness {
 pub(super) struct FoundPlan {
     pub(super) plan: Option<Plan>,
     pub(super) shown: Shown,
-    pub(super) boxes: Boxes,
+    pub(super) boxes: PlanMarks,
 }
 
 /// Finds the plan for `run`. Once a run has started, ticks in a file that agents can edit do not count.
@@ -47,7 +47,7 @@ pub(super) fn find(
     run: &Run,
     tree: Option<&Path>,
 ) -> Result<FoundPlan, Failure> {
-    let boxes = if run.start.is_some() { Boxes::Ignore } else { Boxes::Count };
+    let boxes = if run.start.is_some() { PlanMarks::Ignore } else { PlanMarks::Count };
     if let Some(file) = tree {
         // A file of the worktree may be foreign, even if the user names it, so links are not followed.
         let full = plain_path(&repository.dir.join(file));
@@ -124,7 +124,7 @@ fn refuse_other_plan(
 fn load(
     (label, top): (String, &Path),
     bytes: std::io::Result<Vec<u8>>,
-    boxes: Boxes,
+    boxes: PlanMarks,
 ) -> Result<FoundPlan, Failure> {
     let bytes =
         bytes.map_err(|error| Failure::from(PlanError::unreadable(&label, &top.join(&label), &error)))?;
@@ -155,6 +155,6 @@ fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<FoundPlan, F
     Ok(FoundPlan {
         plan: Some(plan),
         shown: Shown::Frozen(frozen.clone(), freshness(repository, frozen, &bytes)),
-        boxes: Boxes::Count,
+        boxes: PlanMarks::Count,
     })
 }

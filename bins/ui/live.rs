@@ -9,22 +9,22 @@ use std::{
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{
-    Brush, Tone,
+    TextStyle, Tone,
     screen::{self, Painted},
 };
 
 /// How often the view is drawn without events, because of its clocks.
 const TICK: Duration = Duration::from_millis(250);
 /// How soon the view is drawn after an event; events in between are drawn together.
-const CALM: Duration = Duration::from_millis(40);
+const REDRAW_DELAY: Duration = Duration::from_millis(40);
 
 /// What a live view shows.
-pub(crate) trait Scene: Send + 'static {
+pub(crate) trait LiveContent: Send + 'static {
     /// The type of its events.
     type News: Send;
 
     /// Handles an event.
-    fn hear(&mut self, event: Self::News);
+    fn handle_event(&mut self, event: Self::News);
 
     /// At most `most` rows for this width.
     fn rows(&self, columns: usize, most: usize) -> Vec<StyledRow>;
@@ -53,7 +53,7 @@ impl StyledRow {
     }
 
     /// Renders it, cut to this width.
-    fn paint(&self, brush: Brush, columns: usize) -> Painted {
+    fn paint(&self, brush: TextStyle, columns: usize) -> Painted {
         let whole = self.width();
         let mark = if whole <= columns { "" } else { brush.ellipsis() };
         let mut left = columns.saturating_sub(mark.width()).min(whole);
@@ -88,10 +88,10 @@ pub(crate) struct Live<N> {
 
 impl<N: Send + 'static> Live<N> {
     /// Opens a view. If no thread can be started, nothing is shown.
-    pub(super) fn open(scene: impl Scene<News = N>, brush: Brush) -> Self {
+    pub(super) fn open(content: impl LiveContent<News = N>, brush: TextStyle) -> Self {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("view".into());
-        let thread = thread.spawn(move || watch(scene, &receiver, brush)).ok();
+        let thread = thread.spawn(move || watch(content, &receiver, brush)).ok();
         Self { sender: Some(sender), thread }
     }
 }
@@ -115,17 +115,17 @@ impl<N> Drop for Live<N> {
     }
 }
 
-fn watch<S: Scene>(mut scene: S, receiver: &Receiver<S::News>, brush: Brush) {
+fn watch<S: LiveContent>(mut content: S, receiver: &Receiver<S::News>, brush: TextStyle) {
     let mut drawn = Instant::now();
     let mut next = drawn;
     loop {
         match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(event) => {
-                scene.hear(event);
-                next = next.min(drawn + CALM);
+                content.handle_event(event);
+                next = next.min(drawn + REDRAW_DELAY);
             }
             Err(RecvTimeoutError::Timeout) => {
-                draw(&scene, brush);
+                draw(&content, brush);
                 drawn = Instant::now();
                 next = drawn + TICK;
             }
@@ -135,10 +135,10 @@ fn watch<S: Scene>(mut scene: S, receiver: &Receiver<S::News>, brush: Brush) {
 }
 
 /// Draws the rows. The last column stays free, because terminals differ in what they do after writing there.
-fn draw(scene: &impl Scene, brush: Brush) {
+fn draw(content: &impl LiveContent, brush: TextStyle) {
     let Some((columns, height)) = screen::size() else { return };
     let columns = columns.saturating_sub(1);
-    let rows = scene.rows(columns, height.saturating_sub(1).max(1));
+    let rows = content.rows(columns, height.saturating_sub(1).max(1));
     screen::show(rows.iter().map(|row| row.paint(brush, columns)).collect());
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_row_is_cut_by_display_columns_and_never_within_a_character() {
-        let brush = Brush { is_coloured: false, has_unicode: true };
+        let brush = TextStyle { is_coloured: false, has_unicode: true };
         let row = || StyledRow::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
         for (columns, text, width) in [
             (20, "T1 日本語 done", 14),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn colour_codes_take_no_display_columns() {
-        let brush = Brush { is_coloured: true, has_unicode: true };
+        let brush = TextStyle { is_coloured: true, has_unicode: true };
         let painted = StyledRow::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
         assert_eq!((painted.text.as_str(), painted.width), ("\x1b[32mdone\x1b[m …", 6));
     }

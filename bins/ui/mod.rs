@@ -4,7 +4,7 @@ mod live;
 mod screen;
 mod table;
 
-pub(crate) use live::{Live, Scene, StyledRow, cut};
+pub(crate) use live::{Live, LiveContent, StyledRow, cut};
 pub use screen::leave;
 pub(crate) use table::{Fit, Table, shortened, table};
 
@@ -77,12 +77,12 @@ struct Viewer {
 
 /// How text is styled for one of the two streams.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Brush {
+pub(crate) struct TextStyle {
     is_coloured: bool,
     has_unicode: bool,
 }
 
-impl Brush {
+impl TextStyle {
     /// `text` in a tone, if colours are used.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if !self.is_coloured || text.is_empty() {
@@ -113,8 +113,8 @@ impl Brush {
 #[derive(Debug)]
 pub struct Ui {
     out: BufWriter<io::Stdout>,
-    brush: Brush,
-    err_brush: Brush,
+    brush: TextStyle,
+    err_brush: TextStyle,
     failed: Option<io::Error>,
 }
 
@@ -122,7 +122,7 @@ impl Ui {
     /// Without colours, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
-        let brush = Brush { is_coloured: false, has_unicode: is_unicode_locale() };
+        let brush = TextStyle { is_coloured: false, has_unicode: is_unicode_locale() };
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
         Self { out, brush, err_brush: brush, failed: None }
     }
@@ -188,12 +188,12 @@ impl Ui {
     }
 
     /// The style for standard error.
-    pub(crate) fn err_brush(&self) -> Brush {
+    pub(crate) fn err_brush(&self) -> TextStyle {
         self.err_brush
     }
 
     /// Shows a live view at the bottom of standard error, if that is a capable terminal.
-    pub(crate) fn watch<S: Scene>(&self, scene: S) -> Option<Live<S::News>> {
+    pub(crate) fn watch<S: LiveContent>(&self, scene: S) -> Option<Live<S::News>> {
         let can_show = io::stderr().is_terminal() && !is_dumb() && screen::size().is_some();
         can_show.then(|| Live::open(scene, self.err_brush))
     }

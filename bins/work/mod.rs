@@ -19,7 +19,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     plan::Task,
     process::Cancel,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     run::{DEFAULT_REMOTE, LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
     safe_files,
 };
@@ -370,7 +370,7 @@ fn try_work(
 
 /// The tasks for which there is something to do.
 fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
-    let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+    let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
     let mut due = wanted(&planned.plan, &Selection::default());
     due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
         Some(State::Failed) => args.retry_failed,

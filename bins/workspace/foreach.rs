@@ -44,7 +44,8 @@ pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
             [] => return Ok(Exit::Usage),
         };
         let program = program.dir(&section.path).env("ARBORIST_REPO", section.name.as_str());
-        let code = match program.env("ARBORIST_WORKTREE", &section.path).without_git_variables().attend() {
+        let code = match program.env("ARBORIST_WORKTREE", &section.path).without_git_variables().run_to_end()
+        {
             Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
             Err(error) => {
                 ui.fail(&error.into());

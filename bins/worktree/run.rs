@@ -55,7 +55,7 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let (status, trespass) = ConfigGuard::default().guard(&lease.repository, || {
         thread::scope(|scope| {
             let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every));
-            let status = program.attend();
+            let status = program.run_to_end();
             done.cancel();
             let kept = keeper.join();
             (status, kept)

@@ -68,9 +68,9 @@ fn repo_with_completions() -> TestRepo {
 }
 
 /// A shell in a repository.
-struct Asked<'a>(Shell, &'a TestRepo);
+struct ShellSession<'a>(Shell, &'a TestRepo);
 
-impl Asked<'_> {
+impl ShellSession<'_> {
     /// For `line`, everything in `expected` is offered, and nothing in `unexpected`.
     #[track_caller]
     fn offers(&self, line: &str, expected: &[&str], unexpected: &[&str]) {
@@ -84,7 +84,7 @@ impl Asked<'_> {
 #[test]
 fn every_shell_offers_commands() {
     let repo = repo_with_completions();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+    for shell in Shell::ALL.map(|shell| ShellSession(shell, &repo)) {
         shell.offers("git arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
         shell.offers("git-arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
         shell.offers("git -C . arborist st", &["state"], &["hooks"]);
@@ -95,7 +95,7 @@ fn every_shell_offers_commands() {
 #[test]
 fn every_shell_offers_subcommands_and_their_options() {
     let repo = repo_with_completions();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+    for shell in Shell::ALL.map(|shell| ShellSession(shell, &repo)) {
         shell.offers("git arborist sample ", &["install", "show"], &["notes.md"]);
         shell.offers("git arborist sample install --", &["--help"], &["--hidden", "--json"]);
         shell.offers("git arborist sample install ", &["commit-msg", "pre-push"], &["notes.md", "show"]);
@@ -105,7 +105,7 @@ fn every_shell_offers_subcommands_and_their_options() {
 #[test]
 fn every_shell_offers_tasks_together_with_commands() {
     let repo = repo_with_completions();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+    for shell in Shell::ALL.map(|shell| ShellSession(shell, &repo)) {
         shell.offers("git arborist merge ", &["status", "T001", "T002"], &["notes.md"]);
         shell.offers("git arborist merge T001 T", &["T002"], &["status", "notes.md"]);
         shell.offers("git arborist merge T001 --", &["--help"], &["notes.md"]);
@@ -115,7 +115,7 @@ fn every_shell_offers_tasks_together_with_commands() {
 #[test]
 fn every_shell_offers_task_ids() {
     let repo = repo_with_completions();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+    for shell in Shell::ALL.map(|shell| ShellSession(shell, &repo)) {
         shell.offers("git arborist sample show ", &["T001", "T002"], &["notes.md", "main"]);
         shell.offers("git arborist sample show T001 T", &["T002"], &["main"]);
     }
@@ -124,7 +124,7 @@ fn every_shell_offers_task_ids() {
 #[test]
 fn every_shell_offers_sessions() {
     let repo = repo_with_completions();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+    for shell in Shell::ALL.map(|shell| ShellSession(shell, &repo)) {
         shell.offers("git arborist sample show --session ", &["3f9a2c1b"], &["main", "notes.md"]);
     }
 }
@@ -132,7 +132,7 @@ fn every_shell_offers_sessions() {
 #[test]
 fn every_shell_offers_branches_and_files_for_options_that_take_them() {
     let repo = repo_with_completions();
-    let [bash, zsh, fish] = Shell::ALL.map(|shell| Asked(shell, &repo));
+    let [bash, zsh, fish] = Shell::ALL.map(|shell| ShellSession(shell, &repo));
     for shell in [&bash, &zsh, &fish] {
         shell.offers("git arborist sample install --scope ", &["main", "feature/x"], &["commit-msg"]);
     }
@@ -147,7 +147,7 @@ fn completions_come_from_the_repository_selected_with_git_dash_c() {
     repo.git_in(repo.root(), ["init", "-q", "-b", "elsewhere", "other"]).succeeds();
     let other = repo.root().join("other");
     repo.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
-    for shell in [Shell::Bash, Shell::Zsh].map(|shell| Asked(shell, &repo)) {
+    for shell in [Shell::Bash, Shell::Zsh].map(|shell| ShellSession(shell, &repo)) {
         let line = "git -C ../other arborist sample install --scope ";
         shell.offers(line, &["elsewhere"], &["main"]);
     }

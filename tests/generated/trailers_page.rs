@@ -1,7 +1,7 @@
 //! git-arborist-trailers(5): the format of task commits, from the tables that read and write them.
 
 use arborist_core::{
-    message::{Body, Key, Message, Status, Step, Subject, Trailers, Wording},
+    message::{Body, Key, Message, Status, Step, Subject, SubjectParts, Trailers},
     name::Attempt,
 };
 
@@ -21,7 +21,7 @@ pub(crate) fn page() -> String {
 /// The status, the words of its subject, and the trailers that it asks for.
 fn status(status: Status) -> String {
     let name = if matches!(status, Status::Plan | Status::Turn) { "<words>" } else { "<name>" };
-    let words = Wording { name, attempt: Attempt(0), max: 5 }.text(status);
+    let words = SubjectParts { name, attempt: Attempt(0), max: 5 }.text(status);
     let trailers = status.required().iter().map(|key| {
         let name = key.as_str();
         match (key, status.outcome()) {
@@ -47,7 +47,7 @@ fn steps() -> String {
 
 /// A message as it is really written.
 fn example() -> String {
-    let wording = Wording { name: "add a schema", attempt: Attempt(1), max: 5 };
+    let wording = SubjectParts { name: "add a schema", attempt: Attempt(1), max: 5 };
     let subject = Subject {
         branch: "feature/auth".parse().expect("a branch"),
         task: Some("T001".parse().expect("a task")),

@@ -12,7 +12,7 @@ use arborist_core::{
 use super::words;
 use crate::{
     clock,
-    ui::{Brush, Tone},
+    ui::{TextStyle, Tone},
 };
 
 /// The tasks that are running, as far as their lines need it.
@@ -33,7 +33,7 @@ struct RunningTask {
 
 impl TaskLines {
     /// The line for an event; `None` for an event that needs none.
-    pub(super) fn line(&mut self, brush: Brush, event: &RunEvent) -> Option<String> {
+    pub(super) fn line(&mut self, brush: TextStyle, event: &RunEvent) -> Option<String> {
         match (&event.kind, &event.task) {
             (EventKind::StepBegins { name, attempt, .. }, Some(task)) => {
                 let running = self.running.entry(task.clone()).or_insert_with(|| RunningTask {
@@ -65,7 +65,7 @@ impl TaskLines {
         }
     }
 
-    fn end(&mut self, brush: Brush, task: &TaskId, status: Status) -> Option<String> {
+    fn end(&mut self, brush: TextStyle, task: &TaskId, status: Status) -> Option<String> {
         let running = self.running.remove(task)?;
         let tone = if status == Status::Complete { Tone::Good } else { Tone::Bad };
         let mut facts =
@@ -83,7 +83,7 @@ impl TaskLines {
         ))
     }
 
-    fn failed_attempt(&self, brush: Brush, task: &TaskId, status: Status, why: &str) -> String {
+    fn failed_attempt(&self, brush: TextStyle, task: &TaskId, status: Status, why: &str) -> String {
         let attempt = self.running.get(task).map_or(1, |running| running.attempt);
         let shown = brush.paint(Tone::Strong, task.as_str());
         if let Some(why) = why.strip_prefix(INTERRUPTED) {

@@ -16,7 +16,7 @@ use unicode_width::UnicodeWidthStr;
 use super::words;
 use crate::{
     clock,
-    ui::{Brush, Scene, StyledRow, Tone, cut},
+    ui::{LiveContent, StyledRow, TextStyle, Tone, cut},
 };
 
 /// How long a step that has ended is still shown: usually the next one starts at once.
@@ -33,7 +33,7 @@ const LONGEST_WORDS: usize = 1000;
 /// The state of the view.
 #[derive(Debug)]
 pub(super) struct LiveView {
-    brush: Brush,
+    brush: TextStyle,
     since: Instant,
     total: usize,
     done: usize,
@@ -60,7 +60,7 @@ struct Running {
 }
 
 impl LiveView {
-    pub(super) fn new(opening: &RunOpening, brush: Brush) -> Self {
+    pub(super) fn new(opening: &RunOpening, brush: TextStyle) -> Self {
         Self {
             brush,
             since: Instant::now(),
@@ -165,10 +165,10 @@ fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns - text.width()))
 }
 
-impl Scene for LiveView {
+impl LiveContent for LiveView {
     type News = RunEvent;
 
-    fn hear(&mut self, event: RunEvent) {
+    fn handle_event(&mut self, event: RunEvent) {
         let Some(task) = event.task else { return };
         match event.kind {
             EventKind::StepBegins { attempt, step, by, is_phase, .. } => self.begins(Running {

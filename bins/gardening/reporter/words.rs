@@ -9,11 +9,11 @@ use arborist_core::{
 
 use crate::{
     clock,
-    ui::{Brush, Tone},
+    ui::{TextStyle, Tone},
 };
 
 /// The line for an event with `--verbose`; `None` for events that only the live view shows.
-pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
+pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::StepBegins { name, attempt, step, by, .. } => {
             let attempt =

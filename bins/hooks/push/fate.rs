@@ -9,7 +9,7 @@ use arborist_core::{
     session::is_record,
 };
 
-use super::{Objection, Push, RefUpdate, receiver::Keepers};
+use super::{Objection, Push, RefUpdate, receiver::KeepingRefs};
 
 /// What a push does to the commits of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,16 +17,16 @@ pub(super) enum PushEffect {
     /// The receiver still has them.
     Kept,
     /// The ref is deleted.
-    Deleted(Loss),
+    Deleted(UnreachableCommits),
     /// The ref is moved to something that does not contain them.
-    Rewound(Loss),
+    Rewound(UnreachableCommits),
     /// They are not in this repository, so it is not known.
     Unknown,
 }
 
 /// The commits that no other ref of the receiver has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Loss {
+pub(super) struct UnreachableCommits {
     /// Their number.
     pub commits: usize,
     /// Those among them that record a task's state, newest first.
@@ -54,17 +54,18 @@ struct LostCommits {
 
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
-        let ours = LostCommits::scan(push, Keepers::All, (RefUpdate::is_ours, is_sound))?;
-        let others = LostCommits::scan(push, Keepers::Branches, (RefUpdate::is_users_ref, is_sound))?;
+        let ours = LostCommits::scan(push, KeepingRefs::All, (RefUpdate::is_ours, is_sound))?;
+        let others = LostCommits::scan(push, KeepingRefs::Branches, (RefUpdate::is_users_ref, is_sound))?;
         let of_session = |commit: &RawCommit| is_record(commit.message());
-        let others_records = LostCommits::scan(push, Keepers::All, (RefUpdate::is_users_ref, of_session))?;
+        let others_records =
+            LostCommits::scan(push, KeepingRefs::All, (RefUpdate::is_users_ref, of_session))?;
         Ok(Self { ours, others, others_records })
     }
 
     /// The loss with a ref that was at `old`.
-    fn with(&self, update: &RefUpdate, old: Oid) -> Loss {
+    fn with(&self, update: &RefUpdate, old: Oid) -> UnreachableCommits {
         let lost = if update.is_ours() { &self.ours } else { &self.others };
-        Loss {
+        UnreachableCommits {
             commits: lost.slice.below(old).len(),
             sound: lost.needed_below(old),
             records: self.others_records.needed_below(old),
@@ -80,7 +81,7 @@ impl LostCommits {
     /// Walks over everything that the refs selected by `which` lose, and remembers the commits selected by `is_needed`.
     fn scan(
         push: &Push<'_>,
-        keepers: Keepers,
+        keepers: KeepingRefs,
         (which, is_needed): (impl Fn(&RefUpdate) -> bool, impl Fn(&RawCommit) -> bool),
     ) -> Result<Self, GitError> {
         let mut lost = Self::default();
@@ -201,10 +202,10 @@ mod tests {
     #[test]
     fn a_push_may_not_lose_task_commits_or_records() {
         let sound: Oid = "1".repeat(40).parse().unwrap();
-        let nothing = Loss::default();
-        let foreign = Loss { commits: 2, ..Loss::default() };
-        let state = Loss { sound: vec![sound], ..foreign.clone() };
-        let record = Loss { records: vec![sound], ..foreign.clone() };
+        let nothing = UnreachableCommits::default();
+        let foreign = UnreachableCommits { commits: 2, ..UnreachableCommits::default() };
+        let state = UnreachableCommits { sound: vec![sound], ..foreign.clone() };
+        let record = UnreachableCommits { records: vec![sound], ..foreign.clone() };
         for (fate, ours, other) in [
             (PushEffect::Kept, true, true),
             (PushEffect::Unknown, false, true),

@@ -18,7 +18,7 @@ pub(super) enum Receiver {
 
 /// The refs whose commits count as kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keepers {
+pub(super) enum KeepingRefs {
     /// All but those that come and go while a run works.
     All,
     /// All but records and saved work: state is read from branches, and cleaning up removes the others.
@@ -35,11 +35,11 @@ impl Receiver {
     }
 
     /// The commits of `refs` that the receiver keeps in any case, and those that it gets.
-    pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate], keepers: Keepers) -> Vec<Oid> {
+    pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate], keepers: KeepingRefs) -> Vec<Oid> {
         let names: HashSet<String> = changed.iter().map(|update| self.name_here(update)).collect();
         let is_keeper = |name: &str| match keepers {
-            Keepers::All => !is_working(name),
-            Keepers::Branches => !name.starts_with("refs/arborist/"),
+            KeepingRefs::All => !is_working(name),
+            KeepingRefs::Branches => !name.starts_with("refs/arborist/"),
         };
         let kept = refs.iter().filter(|found| !names.contains(&pattern(&found.name)));
         let kept = kept.filter(|found| is_keeper(&found.name)).map(|found| found.target);

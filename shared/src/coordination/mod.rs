@@ -47,7 +47,7 @@ impl WorkOptions {
 
 /// What other workers have done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct RemoteProgress {
     /// The target at the remote.
     pub target: Option<Oid>,
     /// Tasks that other workers work on.

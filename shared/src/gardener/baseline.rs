@@ -14,8 +14,8 @@ use crate::{
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
     pipeline::{
-        ConcurrentChildren, ConfigGuard, KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED,
-        put_back_checkout, ran_no_tests,
+        ConcurrentChildren, ConfigGuard, EXPECTED_FAILURES, KnownRed, PipelineError, Redaction,
+        TestObservation, ran_no_tests, restore_checkout,
     },
     process::{Cancel, Confinement, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
     queue::queue_refs,
@@ -89,7 +89,7 @@ pub enum RedCause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
     /// The tests pass.
-    Green(Observed),
+    Green(TestObservation),
     /// There are no tests yet, for this reason.
     NoTests(String),
     /// They fail, or could not be run.
@@ -99,7 +99,7 @@ pub enum Baseline {
         /// The kind of reason.
         cause: RedCause,
         /// Counts and names that could be read from the output.
-        observed: Observed,
+        observed: TestObservation,
         /// How they end outside of the sandbox.
         outside: OutsideResult,
     },
@@ -125,7 +125,7 @@ impl Probe<'_> {
         let confinement = self.sandbox.confine(&child);
         let (ended, trespass) = self.run_once(confinement.as_ref(), orphan_lock)?;
         let denials = list_denials(&ended.words(), confinement.as_ref());
-        let printed = |denials: &[String]| denials.iter().map(|note| format!("; {note}")).collect::<String>();
+        let suffix = |denials: &[String]| denials.iter().map(|note| format!("; {note}")).collect::<String>();
         let (why, cause, observed) = match (trespass, self.judge(&ended)) {
             (Some(trespass), _) => return Ok(Baseline::Trespass(trespass)),
             (None, Baseline::Red { why, cause, observed, .. }) => (why, cause, observed),
@@ -133,11 +133,11 @@ impl Probe<'_> {
         };
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
         if !(self.may_leave_sandbox && is_limited) {
-            let why = format!("{why}{}", printed(&denials));
+            let why = format!("{why}{}", suffix(&denials));
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
-            let denials = printed(&denials);
+            let denials = suffix(&denials);
             let why =
                 format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Untried });
@@ -240,7 +240,7 @@ impl Probe<'_> {
     }
 
     fn judge(&self, ended: &SupervisedEnd) -> Baseline {
-        let observed = Observed::of(ended);
+        let observed = TestObservation::of(ended);
         let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = self.shown_command();
         if matches!(ended.ending, Ending::Exited(_)) {
@@ -332,7 +332,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
 /// Whether a passed test proves anything: it had a command, and was not a test that was expected to fail.
 fn is_proof(message: &Message) -> bool {
     let body = Body::parse(&message.body);
-    let is_red = KnownRed::read(&body, TO_BE_MENDED).is_some_and(|known| !known.is_empty());
+    let is_red = KnownRed::read(&body, EXPECTED_FAILURES).is_some_and(|known| !known.is_empty());
     !is_red && !message.subject.text.ends_with("(no test command)")
 }
 
@@ -379,7 +379,7 @@ impl<'a> BaselineGuard<'a> {
             Some(_) => found.extend(self.refs.restore()),
             None => {
                 found.extend(self.refs.restore());
-                found.extend(put_back_checkout(self.recorder, &self.mark())?);
+                found.extend(restore_checkout(self.recorder, &self.mark())?);
             }
         }
         let baseline = match ended {

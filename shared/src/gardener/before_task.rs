@@ -4,7 +4,7 @@
 //! told which files come from a task that was rejected.
 
 use super::{
-    Baseline, BaselineGuard, Gardener, GardenerError, Probe, Remains, has_passed,
+    Baseline, BaselineGuard, Gardener, GardenerError, LeftoverWork, Probe, has_passed,
     worker::{RunResources, works_in},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         TestsBefore,
     },
     plan::Task,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     record::{RunRecorder, Unfinished, create_baseline_log, log_time},
 };
 
@@ -51,7 +51,7 @@ impl Gardener<'_> {
             self.run.tasks.iter().filter(has_failed).map(|history| &history.id).collect();
         let mut rejected = Vec::new();
         for id in &failed {
-            let remains = Remains::find(&checkout.repository, &self.run, id, checkout.tip.head)?;
+            let remains = LeftoverWork::find(&checkout.repository, &self.run, id, checkout.tip.head)?;
             let paths: Vec<String> = remains.changes.iter().map(TreeChange::shown).collect();
             rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: (*id).clone(), paths }));
         }
@@ -60,7 +60,7 @@ impl Gardener<'_> {
             let scope = RunScope { branch: other.identity.run.clone(), tip: Some(other.tip.head) };
             let run = Run::scan(&other.repository, scope, CommitSource::Fresh)?;
             for id in &failed {
-                let remains = Remains::find(&other.repository, &run, id, other.tip.head)?;
+                let remains = LeftoverWork::find(&other.repository, &run, id, other.tip.head)?;
                 let shown = |change: &TreeChange| format!("{}:{}", other.name, change.shown());
                 let paths: Vec<String> = remains.changes.iter().map(shown).collect();
                 rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: (*id).clone(), paths }));
@@ -94,12 +94,13 @@ impl Gardener<'_> {
         if tests_first.is_empty() {
             return self.red_before.clone();
         }
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
         let mut known = self.red_before.clone();
-        for (red, menders) in tests_first.iter().filter(|(red, _)| *red != task.id) {
-            let is_open = menders.is_empty() || menders.iter().any(|id| *id != task.id && !is_done(id));
-            let is_beside = menders.contains(&task.id)
+        for (red, find_fixing_tasks) in tests_first.iter().filter(|(red, _)| *red != task.id) {
+            let is_open = find_fixing_tasks.is_empty()
+                || find_fixing_tasks.iter().any(|id| *id != task.id && !is_done(id));
+            let is_beside = find_fixing_tasks.contains(&task.id)
                 || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
             let own =
                 KnownRed::of_task(&self.run, red).filter(|own| is_open && (is_beside || !own.is_unread()));
@@ -160,7 +161,7 @@ impl RunResources<'_> {
         let ended = probe.run(&mut context.orphan_lock);
         let mark = Unfinished::name_of(recorder.branch(), task, Attempt(0));
         // The code of a rejected task must not change what the next one is tested with.
-        let changed = before.put_back(recorder, OtherWriters::Alone, &mark);
+        let changed = before.restore(recorder, OtherWriters::Alone, &mark);
         if let Some(words) = changed.map_err(PipelineError::Unrestored)?.in_one_line() {
             context.emit(task, EventKind::note(format!("  {words}; they were restored")));
         }

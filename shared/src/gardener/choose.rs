@@ -7,7 +7,7 @@ use crate::{
     history::{Run, State},
     name::TaskId,
     plan::{Plan, Task},
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
 };
 
 /// Which tasks are wanted.
@@ -118,7 +118,7 @@ impl Pick {
 /// The tasks of a selection that are not done and have not failed in this call.
 #[must_use]
 pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[TaskId]) -> Vec<TaskId> {
-    left(&wanted(plan, selection), &Progress::new(Some(plan), run, Boxes::Count), failed)
+    left(&wanted(plan, selection), &Progress::new(Some(plan), run, PlanMarks::Count), failed)
 }
 
 /// The tasks that are not done and have not failed in this call.

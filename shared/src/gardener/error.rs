@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Drift, LostBranch, RedCause,
+    LostBranch, RedCause, UnacceptedChange,
     advice::{
         advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
         advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
@@ -121,10 +121,10 @@ pub enum GardenerError {
     #[error("this run is of the plan '{frozen}', not of '{path}'")]
     OtherPlan { frozen: String, path: String },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
-    PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
+    PlanChanged { path: String, difference: String, drift: Option<Box<UnacceptedChange>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
     #[error("'{path}' has changed since the run began{}{difference}", if .difference.is_empty() { "" } else { ":" })]
-    ConfigChanged { path: &'static str, difference: String, drift: Option<Box<Drift>> },
+    ConfigChanged { path: &'static str, difference: String, drift: Option<Box<UnacceptedChange>> },
     #[error("task '{task}' is forked: branches with different results for it were merged ({} and {})", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]
@@ -272,7 +272,7 @@ impl GardenerError {
 
     /// How a file changed that the run has accepted.
     #[must_use]
-    pub fn drift(&self) -> Option<&Drift> {
+    pub fn drift(&self) -> Option<&UnacceptedChange> {
         match self {
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => drift.as_deref(),
             _ => None,

@@ -6,7 +6,7 @@ use crate::{
     gardener::GardenerError,
     git::{HiddenMarks, Repository, TreeChange, WorktreeSnapshot},
     history::{Event, Run},
-    message::{Status, Wording, first_of},
+    message::{Status, SubjectParts, first_of},
     name::{Oid, TaskId},
     pipeline::{
         ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, mark_interrupted, move_unreadable,
@@ -149,7 +149,7 @@ fn record_attempt(
         put_back_staged(repository, staged, [branch, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let violations = changed_paths.put_back(repository, &attempt, (before, after), &touched)?;
+    let violations = changed_paths.restore(repository, &attempt, (before, after), &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
@@ -158,14 +158,14 @@ fn record_attempt(
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
-    let wording = Wording { name: &name, attempt: attempt.attempt, max: known.options.max_retries };
+    let wording = SubjectParts { name: &name, attempt: attempt.attempt, max: known.options.max_retries };
     let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
     let why = why.chain(violations.in_one_line()).chain(moved.clone()).chain(restored.clone());
     let why = why.chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
-    let event = recorder.deliver(entry, delivery, &[attempt.end_move()])?;
+    let event = recorder.record_staged(entry, delivery, &[attempt.end_move()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
 }

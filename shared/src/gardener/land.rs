@@ -12,7 +12,7 @@ use crate::{
     coordination::Release,
     event::RunEvent,
     gardener::{
-        Gardener, GardenerError, Workplace,
+        Gardener, GardenerError, TaskCheckout,
         lanes::{LaneStart, delete_landed, release_lane},
         other_workers::is_unreached,
         outcome::{Unlanded, explain, others_commits_event, translate},
@@ -24,7 +24,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{PipelineError, TaskEnd},
     plan::Task,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::{
         self, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
         StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
@@ -156,7 +156,7 @@ impl<'a> Gardener<'a> {
                 tickets.push(self.ticket(finished, &[]));
                 // A task that may be done again must not be checked out: otherwise its branch could not be deleted.
                 let workplace = finished.workplace.take_if(|_| redoes);
-                released.extend(workplace.into_iter().flat_map(Workplace::into_leases));
+                released.extend(workplace.into_iter().flat_map(TaskCheckout::into_leases));
             }
         }
         state.has_leftover_tickets = false;
@@ -268,12 +268,12 @@ impl Gardener<'_> {
     /// Frees the lanes of a task that has landed with `commit`.
     fn free_lanes(
         &self,
-        workplace: Option<Workplace>,
+        workplace: Option<TaskCheckout>,
         ticket: &Ticket,
         commit: Oid,
     ) -> Result<(), GardenerError> {
         let Some(lanes) = self.resources.lanes else { return Ok(()) };
-        let leases: Vec<Lease> = workplace.into_iter().flat_map(Workplace::into_leases).collect();
+        let leases: Vec<Lease> = workplace.into_iter().flat_map(TaskCheckout::into_leases).collect();
         if leases.is_empty() {
             return self.resources.free_lanes(|task| *task == ticket.task);
         }
@@ -356,7 +356,7 @@ impl<'a> Gardener<'a> {
             Store::new(self.repository).add(vec![ticket])?;
             let finished = &mut state.finished[at];
             finished.is_queued = true;
-            let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
+            let leases = finished.workplace.take().into_iter().flat_map(TaskCheckout::into_leases);
             leases.into_iter().try_for_each(Lease::release)?;
         }
         Ok(())
@@ -389,7 +389,7 @@ impl<'a> Gardener<'a> {
     /// The phases that are complete once this task and these others have landed.
     fn phases_completed(&self, task: &TaskId, others: &[TaskId]) -> Vec<&'a Task> {
         let plan = self.plan;
-        let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(plan), &self.run, PlanMarks::Count);
         let is_done = |leaf: &Task| {
             let node = progress.find(&leaf.id);
             leaf.id == *task

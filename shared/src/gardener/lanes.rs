@@ -69,7 +69,11 @@ pub(super) struct LaneStart {
 impl Lanes<'_> {
     /// Takes a lane for a task. If the task's branch is stale, it is saved and the task starts over. Also returns whether
     /// the task begins without any earlier work.
-    pub(super) fn take(&self, task: &TaskId, start: &LaneStart) -> Result<(Workplace, bool), GardenerError> {
+    pub(super) fn take(
+        &self,
+        task: &TaskId,
+        start: &LaneStart,
+    ) -> Result<(TaskCheckout, bool), GardenerError> {
         let lease = self.pool.lease(task, start.base)?;
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
         let (tip, is_reset) = begin_lane(&lease, start, self.queue.memory.distrusted.has(task))?;
@@ -80,7 +84,7 @@ impl Lanes<'_> {
         let starts_over = is_reset
             || (has_no_commits && Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty());
         let (repository, other_leases) = (lease.repository.clone(), Vec::new());
-        let site = Workplace { repository, tip, orphan_lock, lease: Some(lease), other_leases };
+        let site = TaskCheckout { repository, tip, orphan_lock, lease: Some(lease), other_leases };
         Ok((site, starts_over))
     }
 
@@ -318,7 +322,7 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
 
 /// A checkout to work in. The thread of a task owns it while the task is worked on there.
 #[derive(Debug)]
-pub struct Workplace {
+pub struct TaskCheckout {
     /// The repository, opened there.
     pub repository: Repository,
     /// The branch that is checked out there, and its commit.
@@ -331,7 +335,7 @@ pub struct Workplace {
     pub other_leases: Vec<Lease>,
 }
 
-impl Workplace {
+impl TaskCheckout {
     /// A recorder for this place.
     #[must_use]
     pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {

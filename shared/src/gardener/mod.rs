@@ -39,15 +39,15 @@ pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, has_
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
-pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, Workplace};
+pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
 pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
-pub use remains::Remains;
+pub use remains::LeftoverWork;
 pub use review_worktrees::{CleanPool, ReviewWorktrees};
 pub use saved_branches::{save_own_branch, saved_branch_ref};
-pub use start::{Drift, PlanFile};
+pub use start::{PlanFile, UnacceptedChange};
 pub use worker::RunResources;
 
 use std::{
@@ -62,11 +62,11 @@ use crate::{
     failure::{Exit, Explain},
     git::{OwnCheckout, Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, TaskHistory},
-    message::{Status, Wording, first_of},
+    message::{Status, SubjectParts, first_of},
     name::{Attempt, RepoName, TaskId},
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::FanIn,
     record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
@@ -89,7 +89,7 @@ pub struct Gardener<'a> {
     /// What the threads of all tasks share.
     pub resources: RunResources<'a>,
     /// The user's checkout, while no task uses it.
-    pub checkout: Option<Workplace>,
+    pub checkout: Option<TaskCheckout>,
     /// Worktrees in other repositories, while no task uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
@@ -107,7 +107,7 @@ impl<'a> Gardener<'a> {
     pub fn run(&mut self, selection: &Selection) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, selection);
-        refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count))?;
+        refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, PlanMarks::Count))?;
         self.refuse_lost(&wanted)?;
         self.refuse_red_without_test(&wanted)?;
         if self.resources.lanes.is_none() {
@@ -282,7 +282,7 @@ impl<'a> Gardener<'a> {
     /// A phase whose tests are due, or else a ready task.
     fn next_job(&self, state: &WorkState<'_, 'a, '_>) -> Option<&'a Task> {
         let plan = self.plan;
-        let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(plan), &self.run, PlanMarks::Count);
         let running: Vec<&Task> = state.running.iter().map(|running| running.task).collect();
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = state.summary.parked.is_some();
@@ -490,7 +490,7 @@ impl<'a> Gardener<'a> {
             .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
         let unlanded = |finished: FinishedTask| finished.left_queued(landing, &stuck, withheld.as_deref());
         summary.unlanded.extend(waiting.into_iter().map(unlanded));
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         summary.left = choose::left(&state.wanted, &progress, &summary.failed);
         if self.resources.context.cancel.is_cancelled() && !summary.is_well() {
             return Err(PipelineError::stopped(&self.resources.context.cancel).into());
@@ -501,11 +501,12 @@ impl<'a> Gardener<'a> {
     /// Resets tasks that have failed before.
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let workplace = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
-        let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
+        let failed =
+            choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, PlanMarks::Count));
         let mut recorder = workplace.recorder(&self.resources.context.identity);
         let mut events = Vec::new();
         for task in failed {
-            let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
+            let wording = SubjectParts { name: &task.name, attempt: Attempt(0), max: 0 };
             let entry = TaskEvent::new(task.id.clone(), Status::Reset, wording);
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;

@@ -5,20 +5,22 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Gardener, GardenerError, Workplace,
+    Gardener, GardenerError, TaskCheckout,
     choose::failed_before,
     saved_branches::save_branch,
     work_state::{FinishedTask, Stop, WorkState},
 };
 use crate::{
-    coordination::{Claiming, CoordinationError, Outlook, Publication, Release, RemoteWork, WorkRequest},
+    coordination::{
+        Claiming, CoordinationError, Publication, Release, RemoteProgress, RemoteWork, WorkRequest,
+    },
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
     history::{Run, RunScope, State, TaskHistory},
     name::{Oid, TaskId},
     plan::Task,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
     queue::{QueueError, Target},
     worktree::Lease,
 };
@@ -82,7 +84,7 @@ impl<'a> Gardener<'a> {
     fn apply_outlook(
         &mut self,
         state: &mut WorkState<'_, 'a, '_>,
-        outlook: Outlook,
+        outlook: RemoteProgress,
     ) -> Result<(), GardenerError> {
         for remark in &outlook.remarks {
             self.note_once(state, format!("warning: at the remote: {remark}"));
@@ -164,7 +166,7 @@ impl<'a> Gardener<'a> {
     /// happens. No commit is made, because the target moves only by landings.
     pub(super) fn forget_failed(&mut self, wanted: &[&Task]) {
         let Some(lanes) = self.resources.lanes else { return };
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let failed: Vec<TaskId> =
             failed_before(wanted, &progress).into_iter().map(|task| task.id.clone()).collect();
         for task in failed {
@@ -203,7 +205,7 @@ impl<'a> Gardener<'a> {
         }
         // Another worker may have claimed and landed it since we last looked.
         let is_reached = self.look_at_remote(state);
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
         if !is_reached || !is_ready || state.stop.is_some() {
             self.give_back(state, &task.id, Release::Free);
@@ -262,7 +264,7 @@ impl<'a> Gardener<'a> {
                     state.other_workers.next_look_at.map(|at| at.min(batch_until));
                 state.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
-                let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
+                let leases = finished.workplace.take().into_iter().flat_map(TaskCheckout::into_leases);
                 if let Err(error) = leases.into_iter().try_for_each(Lease::release) {
                     state.halt(Stop::Error(error.into()));
                 }
@@ -289,7 +291,7 @@ impl<'a> Gardener<'a> {
         let FinishedTask { task, workplace, source, .. } = finished;
         let branch = self.resources.context.identity.run.task_branch(&task);
         let (name, saved) = (branch.to_ref(), save_branch(self.repository, &branch, source)?);
-        workplace.into_iter().flat_map(Workplace::into_leases).try_for_each(Lease::release)?;
+        workplace.into_iter().flat_map(TaskCheckout::into_leases).try_for_each(Lease::release)?;
         let gone = RefMove { name: &name, new: None, old: Some(source) };
         self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
         // The other worker may have landed it already.
@@ -410,9 +412,9 @@ impl<'a> Gardener<'a> {
         if !state.other_workers.unpublished.is_empty() || state.other_workers.failures > 0 {
             return true;
         }
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_left = |task: &&&Task| progress.is_left(&task.id) && !state.excluded.contains(&task.id);
-        let Outlook { taken, finished, .. } = &state.other_workers.outlook;
+        let RemoteProgress { taken, finished, .. } = &state.other_workers.outlook;
         let is_elsewhere = |task: &&Task| taken.contains(&task.id) || finished.contains_key(&task.id);
         state.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(state).is_some()
     }

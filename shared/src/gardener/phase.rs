@@ -4,7 +4,7 @@ use crate::{
     agent::limits::Spent,
     event::{EventKind, StepChanges},
     history::{Event, State},
-    message::{Status, Step, Wording},
+    message::{Status, Step, SubjectParts},
     name::Attempt,
     pipeline::{PipelineError, TaskContext, TaskEnd, TestsBefore},
     plan::{Plan, Task, TestCommand},
@@ -45,7 +45,8 @@ pub(super) fn test(
     let log = context.create_log(&phase.id, Step::Test, attempt)?;
     let result = context.test_phase(recorder, (phase, &commands), &mut before, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
-    let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
+    let mut entry =
+        TaskEvent::new(phase.id.clone(), status, SubjectParts { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;
     entry.trailers = result.trailers;
     let event = recorder.record(entry, recorder.tree())?;

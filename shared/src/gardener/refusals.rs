@@ -11,7 +11,7 @@ use crate::{
     name::{BranchName, Oid, TaskId},
     plan::Task,
     process::shell_word,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
     queue::Store,
     record::Unfinished,
     safe_files,
@@ -42,7 +42,7 @@ impl Gardener<'_> {
 
     /// Refuses to begin unfinished tasks whose branches were deleted.
     pub(super) fn refuse_lost(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_open = |lost: &LostBranch| {
             wanted.iter().any(|wanted| wanted.id == lost.task)
                 && progress.find(&lost.task).is_none_or(|node| !node.state.is_done())

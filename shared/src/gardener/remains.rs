@@ -6,14 +6,14 @@ use super::{GardenerError, saved_branches::save};
 use crate::{
     git::{Repository, TreeChange},
     history::{Conflicts, Run, TaskWork, WorkBase},
-    message::{Status, Wording},
+    message::{Status, SubjectParts},
     name::{Attempt, Oid, TaskId, saved_ref},
     record::{RunRecorder, StagedCommit, TaskEvent, repair_index},
 };
 
 /// The work of a task that is still in a tree.
 #[derive(Debug)]
-pub struct Remains {
+pub struct LeftoverWork {
     /// The tree without it.
     pub tree: Oid,
     /// The changes that remove it.
@@ -24,7 +24,7 @@ pub struct Remains {
     restored: Vec<Vec<u8>>,
 }
 
-impl Remains {
+impl LeftoverWork {
     /// Finds the work of a task at the tip of a branch.
     pub fn find(repository: &Repository, run: &Run, task: &TaskId, tip: Oid) -> Result<Self, GardenerError> {
         let whole = repository.tree_of(tip)?;
@@ -101,14 +101,14 @@ impl Remains {
         // Files come first: if we are killed after this, the same command finds them in their final state and
         // continues.
         if let Some(checkout) = checkout {
-            checkout.put_back(self.tree, &self.changes)?;
+            checkout.restore_paths(self.tree, &self.changes)?;
         }
         let entry =
-            TaskEvent::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+            TaskEvent::new(task.clone(), Status::Reset, SubjectParts { name, attempt: Attempt(0), max: 0 });
         let event = match checkout {
             Some(_) => {
                 let delivery = StagedCommit { tree: self.tree, tip, changes: &self.changes, index: None };
-                recorder.deliver(entry, delivery, &[])?
+                recorder.record_staged(entry, delivery, &[])?
             }
             None => recorder.record(entry, self.tree)?,
         };

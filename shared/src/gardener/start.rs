@@ -113,7 +113,7 @@ fn write_first(
     for (key, value) in more.iter() {
         let _ = trailers.set(key, value);
     }
-    recorder.deliver_run(
+    recorder.record_run_staged(
         Announcement { status: Status::RunStart, words: "", body, trailers },
         tree,
         &added,
@@ -130,7 +130,7 @@ pub fn write_change(
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
-    recorder.deliver_run(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;
+    recorder.record_run_staged(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;
     Ok(added.iter().map(TreeChange::shown).collect())
 }
 
@@ -149,7 +149,7 @@ pub fn find_first_plan(
         return Ok(None);
     };
     let is_edited = match run.scope.tip {
-        Some(tip) => Drift::is_edited_by_run(repository, (start.accepted, tip), path)?,
+        Some(tip) => UnacceptedChange::is_edited_by_run(repository, (start.accepted, tip), path)?,
         None => false,
     };
     Ok(is_edited.then(|| PlanRef { path: path.to_owned(), blob }))
@@ -264,7 +264,7 @@ pub fn require_unchanged(
     if let (Some((path, frozen)), Some(now)) = (frozen, now) {
         let difference = difference(frozen, now);
         if !difference.is_empty() {
-            let drift = Drift::find(repository, run, path)?.map(Box::new);
+            let drift = UnacceptedChange::find(repository, run, path)?.map(Box::new);
             return Err(GardenerError::PlanChanged { path: path.to_owned(), difference, drift });
         }
     }
@@ -276,7 +276,7 @@ pub fn require_unchanged(
         let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
         if now != then && !has_same_settings(path, then.as_deref(), now.as_deref()) {
             let difference = file_difference(then.as_deref(), now.as_deref())?;
-            let drift = Drift::find(repository, run, path)?.map(Box::new);
+            let drift = UnacceptedChange::find(repository, run, path)?.map(Box::new);
             return Err(GardenerError::ConfigChanged { path, difference, drift });
         }
     }
@@ -397,7 +397,7 @@ type TaskChange = (Oid, Option<TaskId>);
 
 /// A file that has changed since a run accepted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drift {
+pub struct UnacceptedChange {
     path: String,
     /// The commit with the accepted version; `None` if the file did not exist.
     accepted: Option<Oid>,
@@ -411,7 +411,7 @@ pub struct Drift {
     is_uncommitted: bool,
 }
 
-impl Drift {
+impl UnacceptedChange {
     /// Finds out how a file changed since the run accepted it; `None` if no run has started.
     pub fn find(repository: &Repository, run: &Run, path: &str) -> Result<Option<Self>, GitError> {
         let Some(start) = &run.start else { return Ok(None) };

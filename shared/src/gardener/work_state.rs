@@ -11,10 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, Unlanded, Workplace, choose::Pick};
+use super::{GardenerError, KeepGoing, Selection, Summary, TaskCheckout, Unlanded, choose::Pick};
 use crate::{
     agent::limits::Spent,
-    coordination::Outlook,
+    coordination::RemoteProgress,
     event::{EventKind, RunEvent},
     history::Event,
     name::{Oid, TaskId},
@@ -172,7 +172,7 @@ pub(super) enum ThreadReport {
 pub(super) struct EndedJob {
     pub(super) task: TaskId,
     /// Where it was worked on, which is free again.
-    pub(super) workplace: Option<Workplace>,
+    pub(super) workplace: Option<TaskCheckout>,
     /// Its worktrees in other repositories.
     pub(super) other_repos: Vec<OtherRepo>,
     /// The events that were recorded.
@@ -189,7 +189,7 @@ pub(super) struct FinishedTask {
     /// Whether another worker has finished it. Then its branch is here only to land.
     pub(super) is_adopted: bool,
     /// Its lane, if it was worked on in this call.
-    pub(super) workplace: Option<Workplace>,
+    pub(super) workplace: Option<TaskCheckout>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
     /// Why it waits, if the queue reported that.
@@ -197,7 +197,7 @@ pub(super) struct FinishedTask {
 }
 
 impl FinishedTask {
-    pub(super) fn new(task: TaskId, workplace: Workplace) -> Self {
+    pub(super) fn new(task: TaskId, workplace: TaskCheckout) -> Self {
         let source = workplace.tip.head;
         Self { task, is_adopted: false, source, workplace: Some(workplace), is_queued: false, why: None }
     }
@@ -237,7 +237,7 @@ impl FinishedTask {
 /// What is known about workers on other machines.
 #[derive(Default)]
 pub(super) struct OtherWorkers {
-    pub(super) outlook: Outlook,
+    pub(super) outlook: RemoteProgress,
     /// When to look at them again.
     pub(super) next_look_at: Option<Instant>,
     /// The most tasks that others had at the same time.
@@ -270,7 +270,7 @@ impl OtherWorkers {
 
     /// Whether no other worker has this task, or has ended it.
     pub(super) fn is_open(&self, task: &TaskId) -> bool {
-        let Outlook { taken, finished, failed, .. } = &self.outlook;
+        let RemoteProgress { taken, finished, failed, .. } = &self.outlook;
         !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
     }
 

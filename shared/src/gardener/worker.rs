@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    CleanPool, GardenerError, Lanes, Workplace,
+    CleanPool, GardenerError, Lanes, TaskCheckout,
     work_state::{EndedJob, ThreadReport},
 };
 use crate::{
@@ -65,7 +65,7 @@ impl<'a> RunResources<'a> {
         task: &Task,
         start: &LaneStart,
         reports: &SyncSender<ThreadReport>,
-    ) -> Result<(Workplace, Vec<OtherRepo>), GardenerError> {
+    ) -> Result<(TaskCheckout, Vec<OtherRepo>), GardenerError> {
         let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
         for event in
             site.lease.iter().flat_map(|lease| lane_events(&task.id, None, lease, std::iter::empty()))
@@ -228,7 +228,7 @@ pub(super) struct TaskStart {
 /// Where a job is done.
 pub(super) enum JobPlace {
     /// In the user's checkout.
-    Checkout(Box<Workplace>),
+    Checkout(Box<TaskCheckout>),
     /// In a lane, which has yet to be taken.
     Lane(LaneStart),
     /// In a scratch worktree at this commit.
@@ -285,11 +285,11 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
 fn work_at(
     tools: &RunResources<'_>,
     (task, work): (&Task, JobKind),
-    (site, other_repos): (Workplace, &mut Vec<OtherRepo>),
+    (site, other_repos): (TaskCheckout, &mut Vec<OtherRepo>),
     written: &mut Vec<Event>,
     reports: &SyncSender<ThreadReport>,
-) -> (Workplace, Result<TaskEnd, GardenerError>) {
-    let Workplace { repository, tip, orphan_lock, lease, other_leases } = site;
+) -> (TaskCheckout, Result<TaskEnd, GardenerError>) {
+    let TaskCheckout { repository, tip, orphan_lock, lease, other_leases } = site;
     let (signs, received) = Signals::new();
     let on_event = reports.clone();
     let (tip, orphan_lock, result) = thread::scope(|scope| {
@@ -321,7 +321,7 @@ fn work_at(
         other_repos.append(&mut context.test_only_repos);
         (recorder.tip().clone(), context.into_orphan_lock(), result)
     });
-    (Workplace { repository, tip, orphan_lock, lease, other_leases }, result)
+    (TaskCheckout { repository, tip, orphan_lock, lease, other_leases }, result)
 }
 
 /// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's

@@ -297,9 +297,9 @@ impl GitCommand {
     }
 
     /// Runs it with our own standard streams. Any exit code but 0 is an error.
-    pub fn attend(self) -> Result<(), GitError> {
+    pub fn run_to_end(self) -> Result<(), GitError> {
         self.require_runnable()?;
-        let status = self.program.attend()?;
+        let status = self.program.run_to_end()?;
         if status.success() {
             return Ok(());
         }
@@ -371,9 +371,9 @@ impl GitCommand {
     }
 
     /// Starts it with a pipe to its standard input.
-    pub(super) fn converse(self) -> Result<RunningProgram, GitError> {
+    pub(super) fn start_interactive(self) -> Result<RunningProgram, GitError> {
         self.require_runnable()?;
-        Ok(self.program.converse()?)
+        Ok(self.program.start_interactive()?)
     }
 
     /// Starts it. Its output is read as it comes.

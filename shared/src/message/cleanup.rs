@@ -93,7 +93,7 @@ impl CommentPrefix {
     pub fn hides_a_subject(&self, file: &str) -> bool {
         let is_skipped = |line: &&str| is_blank(line.as_bytes()) || line.starts_with(self.as_str());
         let first = file.lines().enumerate().find(|(_, line)| !is_skipped(line));
-        first.is_some_and(|(at, line)| at > 0 && Subject::is_claimed_by(line.trim_end()))
+        first.is_some_and(|(at, line)| at > 0 && Subject::has_subject_form(line.trim_end()))
     }
 
     /// The text above the first scissors, whether git wrote them or not.

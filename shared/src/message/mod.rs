@@ -28,6 +28,6 @@ pub use nearest::{is_mistyped, misspelt, nearest};
 pub use read::{Fault, MessageReading, read, read_to_check};
 pub use recognise::{claims_to_be_ours, could_be_ours};
 pub use status::{Status, Step};
-pub use subject::{Subject, Wording};
+pub use subject::{Subject, SubjectParts};
 pub use trailers::{OtherLandings, PlanRef, Trailers};
 pub use write::Message;

@@ -11,7 +11,7 @@ pub fn claims_to_be_ours(message: &[u8]) -> bool {
     let subject = first_line(message);
     let is_claimed = || {
         let text = std::str::from_utf8(subject).map_or_else(|_| String::from_utf8_lossy(subject), Cow::from);
-        Subject::is_claimed_by(text.trim_end())
+        Subject::has_subject_form(text.trim_end())
     };
     let by_subject = subject.starts_with(b"task(") && is_claimed();
     by_subject || lines_of_ours(message).next().is_some()

@@ -25,7 +25,7 @@ pub struct Subject {
 
 /// The parts of a subject's text.
 #[derive(Debug, Clone, Copy)]
-pub struct Wording<'a> {
+pub struct SubjectParts<'a> {
     /// The task's name, or the text of the turn.
     pub name: &'a str,
     /// The attempt that the commit belongs to.
@@ -34,7 +34,7 @@ pub struct Wording<'a> {
     pub max: u32,
 }
 
-impl Wording<'_> {
+impl SubjectParts<'_> {
     /// The text of a subject with this status.
     #[must_use]
     pub fn text(&self, status: Status) -> String {
@@ -86,7 +86,7 @@ impl Subject {
 
     /// Whether `line` has the form of our subjects, even if its parts are wrong.
     #[must_use]
-    pub fn is_claimed_by(line: &str) -> bool {
+    pub fn has_subject_form(line: &str) -> bool {
         split(line).is_some()
     }
 
@@ -200,16 +200,16 @@ mod tests {
         for line in [
             "task(ui): fix", "task(ui@2): fix", "task: x", "task(a@b@c) x", "task(a@b@c):x", "feat(a@b@c): x",
         ] {
-            assert!(!Subject::is_claimed_by(line), "{line}");
+            assert!(!Subject::has_subject_form(line), "{line}");
         }
     }
 
     #[test]
     fn names_are_cut_and_made_one_line() {
-        let wording = Wording { name: "a\nb\u{1b}[31m\tc", attempt: Attempt(1), max: 5 };
+        let wording = SubjectParts { name: "a\nb\u{1b}[31m\tc", attempt: Attempt(1), max: 5 };
         assert_eq!(wording.text(Status::TestFail), "tests fail for \"a b [31m c\" (attempt 2/5)");
         let long = "ü".repeat(80);
-        let wording = Wording { name: &long, attempt: Attempt(0), max: 5 };
+        let wording = SubjectParts { name: &long, attempt: Attempt(0), max: 5 };
         assert_eq!(wording.text(Status::Complete).chars().count(), 50 + "complete \"\"".len());
     }
 }

@@ -140,7 +140,7 @@ pub struct NamedCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreCommit {
     /// There is one, which is called before agents' work is committed.
-    Asked,
+    Present,
     /// There is none.
     None,
 }

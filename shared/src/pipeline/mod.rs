@@ -21,7 +21,7 @@ pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
     agent_call::{AgentCall, FinishedCall},
-    call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},
+    call::{AtLimit, Call, CallObserver, CallReply, Caller, Redaction, ReplyDoubt},
     memory::CallMemory,
     playback::Playback,
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
@@ -36,7 +36,7 @@ pub use checkout::{
     leftovers::move_unreadable,
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
-    test_guard::{FilesBeforeTest, put_back_checkout},
+    test_guard::{FilesBeforeTest, restore_checkout},
     violations::Violations,
 };
 pub use context::{
@@ -52,8 +52,8 @@ pub use steps::{
     command_counts::{CommandCounts, TestsBefore, find_count_key, has_permission, permission_advice},
     counts::{Counts, TestTally, ran_no_tests, read_counts},
     feedback::feedback,
-    known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
-    observed::Observed,
+    known_red::{BEFORE_THE_RUN, EXPECTED_FAILURES, KnownRed},
+    observed::TestObservation,
     prompt::{PromptParts, PromptSubject},
     protect::{
         CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection, RecordedLists,

@@ -14,7 +14,7 @@ use crate::{
     },
     event::{EventKind, StepChanges},
     history::{Event, FAILED, REFUSED_BY_HOOK, WorkBase},
-    message::{Body, Status, Step, Wording},
+    message::{Body, Status, Step, SubjectParts},
     name::{Attempt, TaskId},
     pipeline::{
         calls::call::open_log,
@@ -299,7 +299,8 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn entry(&self, status: Status, attempt: Attempt) -> TaskEvent<'static> {
-        let wording = Wording { name: &self.task.name, attempt, max: self.context.run.options.max_retries };
+        let wording =
+            SubjectParts { name: &self.task.name, attempt, max: self.context.run.options.max_retries };
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 

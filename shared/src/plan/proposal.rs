@@ -106,11 +106,11 @@ impl Plan {
         }
         let order = self.order();
         let reds = order.iter().enumerate().filter(|(_, task)| task.red);
-        reds.map(|(at, red)| (red.id.clone(), menders(&order[at + 1..], red))).collect()
+        reds.map(|(at, red)| (red.id.clone(), find_fixing_tasks(&order[at + 1..], red))).collect()
     }
 }
 
-fn menders(later: &[&Task], red: &Task) -> Vec<TaskId> {
+fn find_fixing_tasks(later: &[&Task], red: &Task) -> Vec<TaskId> {
     let open = || later.iter().filter(|task| !task.red && !task.mark.is_settled());
     let in_phase = |parent: &Option<TaskId>| -> Vec<TaskId> {
         open().filter(|task| task.parent == *parent).map(|task| task.id.clone()).collect()
@@ -125,7 +125,7 @@ fn menders(later: &[&Task], red: &Task) -> Vec<TaskId> {
 mod tests {
     use super::{Plan, propose_test};
 
-    fn menders(text: &str, red: &str) -> String {
+    fn find_fixing_tasks(text: &str, red: &str) -> String {
         let plan = Plan::read("tasks.md", text.as_bytes()).unwrap();
         let found = plan.tests_first().into_iter().find(|(task, _)| task.as_str() == red).unwrap().1;
         found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -134,14 +134,14 @@ mod tests {
     #[test]
     fn red_tests_are_fixed_by_later_tasks_of_the_phase() {
         let text = "## Phase 1: A\n\n- [ ] T001 x\n- [ ] T002 [red] tests\n- [ ] T003 [red] more\n- [ ] T004 y\n- [-] T005 no\n- [ ] T006 z\n\n## Phase 2: B\n\n- [ ] T007 w\n";
-        assert_eq!(menders(text, "T002"), "T004 T006");
-        assert_eq!(menders(text, "T003"), "T004 T006");
+        assert_eq!(find_fixing_tasks(text, "T002"), "T004 T006");
+        assert_eq!(find_fixing_tasks(text, "T003"), "T004 T006");
     }
 
     #[test]
     fn red_tests_of_a_phase_without_other_tasks_are_fixed_by_the_next_phase() {
         let text = "## Phase 1: Tests\n\n- [ ] T001 [red] tests\n\n## Phase 2: Work\n\n- [ ] T002 a\n- [ ] T003 b\n\n## Phase 3: More\n\n- [ ] T004 c\n";
-        assert_eq!(menders(text, "T001"), "T002 T003");
+        assert_eq!(find_fixing_tasks(text, "T001"), "T002 T003");
     }
 
     #[test]

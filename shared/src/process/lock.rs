@@ -90,7 +90,7 @@ static HELD: Mutex<Vec<Weak<Mutex<Locked>>>> = Mutex::new(Vec::new());
 
 /// Takes locks of this process below `folder` again if their files were removed or replaced, and returns messages about
 /// them. Without its file, a lock keeps no other process out.
-pub fn put_back_locks(folder: &Path) -> Vec<String> {
+pub fn retake_lost_locks(folder: &Path) -> Vec<String> {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     held.retain(|lock| lock.strong_count() > 0);
     let locks: Vec<Arc<Mutex<Locked>>> = held.iter().filter_map(Weak::upgrade).collect();
@@ -100,7 +100,7 @@ pub fn put_back_locks(folder: &Path) -> Vec<String> {
         .iter()
         .map(|lock| own(lock))
         .filter(|lock| below(lock))
-        .filter_map(|mut lock| lock.put_back())
+        .filter_map(|mut lock| lock.restore())
         .collect()
 }
 
@@ -122,14 +122,14 @@ pub(super) struct Locked {
 
 /// How often the file may be replaced while we try to lock it.
 const MAX_LOCK_TRIES: usize = 100;
-const WORDS: usize = 4096;
+const MAX_HOLDER_SIZE: usize = 4096;
 /// The processes of a killed holder are gone within this time, also on a busy machine.
 const EXIT_TIME: Duration = Duration::from_secs(10);
 /// A process that only inspects a lock has released it within this time.
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
 /// Tries again while the lock is held by a process that only looks at it or that was killed.
-fn while_passing<T>(mut attempt: impl FnMut() -> Result<T, LockError>) -> Result<T, LockError> {
+fn retry_while_transient<T>(mut attempt: impl FnMut() -> Result<T, LockError>) -> Result<T, LockError> {
     let begun = Instant::now();
     let is_passing = |holder: &Holder| {
         // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
@@ -151,7 +151,7 @@ impl FileLock {
     /// created. If the holder was killed, a child of it that has not called `exec` yet may hold the lock a little
     /// longer: that is waited for.
     pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
-        while_passing(|| Locked::try_take(path, what)).map(Self::new)
+        retry_while_transient(|| Locked::try_take(path, what)).map(Self::new)
     }
 
     /// Takes the lock, waiting until `time` is over or `cancel` is triggered.
@@ -196,7 +196,7 @@ impl FileLock {
     /// Fails if another process holds the lock at `path`. This does not take it, so that a process which takes it at the same
     /// moment does not fail.
     pub fn require_free(path: &Path) -> Result<(), LockError> {
-        while_passing(|| match Self::look(path) {
+        retry_while_transient(|| match Self::look(path) {
             Ok(None) => Ok(()),
             Ok(Some(holder)) => Err(LockError::Held { path: path.to_owned(), holder: Box::new(holder) }),
             Err(source) => Err(LockError::Failed { path: path.to_owned(), source }),
@@ -286,7 +286,7 @@ impl Locked {
     }
 
     /// Takes the lock again if its file is gone, and returns a message.
-    fn put_back(&mut self) -> Option<String> {
+    fn restore(&mut self) -> Option<String> {
         if self.is_released || self.is_in_place() {
             return None;
         }
@@ -320,7 +320,7 @@ impl Locked {
 
 /// The holder that was last written into this lock file.
 pub(super) fn read_holder(file: &File) -> Holder {
-    let mut content = vec![0; WORDS];
+    let mut content = vec![0; MAX_HOLDER_SIZE];
     match file.read_at(&mut content, 0) {
         Ok(size) => Holder::read(&content[..size]),
         Err(_) => Holder::default(),

@@ -50,7 +50,7 @@ pub use find::{
 };
 pub use holder::Holder;
 pub use identity::{ProcessId, is_process_alive};
-pub use lock::{FileLock, LockError, put_back_locks};
+pub use lock::{FileLock, LockError, retake_lost_locks};
 pub use mark::protect_memory;
 pub use mounts::ReplacedPath;
 pub use occupants::{DRIVER, Occupants, driver_mark};
@@ -60,7 +60,7 @@ pub use output::Tail;
 pub use output::{Chunk, Filter, Stream};
 pub use output::{LineCutter, OutputLine};
 pub use program::{BackgroundProgram, Program, ProgramOutput, shell_word};
-pub use quiet::{ChildReach, OthersReach, PlaceQuiet, Quiet, WorkPlace};
+pub use quiet::{ChildReach, FolderWriter, NoChildrenIn, OthersReach, Quiet};
 pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;
 pub use supervised::{Supervised, SupervisedEnd};

@@ -196,7 +196,7 @@ impl Program {
     ///
     /// Sockets are used instead of pipes: any process of the same user could open a pipe through `/proc` and write
     /// requests or answers. A socket cannot be opened that way.
-    pub fn converse(self) -> Result<RunningProgram, ProcessError> {
+    pub fn start_interactive(self) -> Result<RunningProgram, ProcessError> {
         let mut program = self.shielded();
         let pairs = || Ok([UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?]);
         let pairs: io::Result<[_; 3]> = pairs();
@@ -337,7 +337,7 @@ impl Program {
     }
 
     /// Runs it to its end with our own standard streams.
-    pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
+    pub fn run_to_end(mut self) -> Result<ExitStatus, ProcessError> {
         environment::remove_private(&mut self.command);
         // Users name such programs, and they are in no sandbox.
         let _writer = self.begin_writing(WriteReach::Unlimited);
@@ -474,7 +474,8 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_answer_times_out() {
-        let mut running = Program::new("sh").args(["-c", "read word; sleep 600"]).converse().unwrap();
+        let mut running =
+            Program::new("sh").args(["-c", "read word; sleep 600"]).start_interactive().unwrap();
         running.patience = Some(Duration::from_millis(10));
         running.send_request(b"word\n").unwrap();
         let error = running.output().unwrap().read(&mut [0]).unwrap_err();

@@ -3,7 +3,7 @@
 //!
 //! With several jobs there is nearly always a child running somewhere. A child in another worktree is not supposed to
 //! write into this one; that it could is what guards are for. So there are two questions: whether no child ran at all
-//! ([`Quiet`]), and whether no child ran that works in one worktree, or is watched there ([`PlaceQuiet`]).
+//! ([`Quiet`]), and whether no child ran that works in one worktree, or is watched there ([`NoChildrenIn`]).
 //!
 //! The sandbox answers two more: whether no child ran that could have changed a folder ([`ChildReach`]), and whether no child that
 //! works elsewhere could have written files in it ([`OthersReach`]).
@@ -138,11 +138,11 @@ impl Drop for Writer {
 
 /// A folder in which a child works or can write, until this is dropped.
 #[derive(Debug)]
-pub struct WorkPlace {
+pub struct FolderWriter {
     _writer: Writer,
 }
 
-impl WorkPlace {
+impl FolderWriter {
     /// Begins now.
     #[must_use]
     pub fn begin(folder: &Path) -> Self {
@@ -171,12 +171,12 @@ impl Quiet {
 
 /// A moment at which no child was running in a folder, below it or above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceQuiet {
+pub struct NoChildrenIn {
     folder: PathBuf,
     begun: u64,
 }
 
-impl PlaceQuiet {
+impl NoChildrenIn {
     /// Now; `None` while a child is running there. Call this before you read anything.
     #[must_use]
     pub fn now(folder: &Path) -> Option<Self> {
@@ -312,12 +312,12 @@ mod tests {
             [(&top, true), (&lane, true), (&inner, true), (&link, true), (&other, false)]
         {
             // Other tests of this process may have running children that write anywhere.
-            let Some(before) = PlaceQuiet::now(place) else { continue };
+            let Some(before) = NoChildrenIn::now(place) else { continue };
             let writer = Writer::begin(&[&lane]);
-            let during = PlaceQuiet::now(place);
+            let during = NoChildrenIn::now(place);
             drop(writer);
             let number = writers().last_anywhere;
-            let (is_over, is_unchanged) = (PlaceQuiet::now(place), before.is_unchanged());
+            let (is_over, is_unchanged) = (NoChildrenIn::now(place), before.is_unchanged());
             if number <= before.begun && is_over.is_some() {
                 assert_eq!(
                     (during.is_none(), !is_unchanged),
@@ -333,13 +333,13 @@ mod tests {
     fn a_child_process_that_writes_anywhere_or_leaves_processes_disturbs_every_folder() {
         let folder = tempfile::tempdir().unwrap();
         for stays in [false, true] {
-            let before = PlaceQuiet::now(folder.path());
+            let before = NoChildrenIn::now(folder.path());
             let writer = if stays { Writer::begin(&[Path::new("/")]) } else { Writer::begin(&[]) };
-            assert_eq!(PlaceQuiet::now(folder.path()), None);
+            assert_eq!(NoChildrenIn::now(folder.path()), None);
             if stays {
                 let number = writer.0;
                 writer.stays();
-                assert_eq!(PlaceQuiet::now(folder.path()), None);
+                assert_eq!(NoChildrenIn::now(folder.path()), None);
                 writers().at_work.remove(&number);
             }
             assert!(before.is_none_or(|before| !before.is_unchanged()));

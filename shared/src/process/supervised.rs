@@ -143,7 +143,7 @@ impl<'a> Supervised<'a> {
         let started = self.start();
         let temp = self.temp.take();
         let outcome = match started {
-            Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).attend(),
+            Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).run_to_end(),
             Err(error) => SupervisedEnd::not_started(error),
         };
         if !outcome.survivors.is_empty() {

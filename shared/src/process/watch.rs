@@ -41,7 +41,7 @@ pub(super) struct SupervisedProgram<'a> {
 
 impl SupervisedProgram<'_> {
     /// Waits until all of its processes have ended.
-    pub(super) fn attend(mut self) -> SupervisedEnd {
+    pub(super) fn run_to_end(mut self) -> SupervisedEnd {
         let limit = self.until_end_or_limit();
         let took = self.clock.started.elapsed();
         // The program's own output is in the pipe by now; anything that follows was printed by another process.

@@ -19,7 +19,7 @@ use crate::{
 /// Whether the marks of a plan count. If so, those of the frozen plan are used, never those that an agent may have
 /// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Boxes {
+pub enum PlanMarks {
     /// A ticked task is complete from the start, a crossed one skipped.
     Count,
     /// Marks are ignored.
@@ -111,7 +111,7 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// Joins a plan and a run.
     #[must_use]
-    pub fn new(plan: Option<&'a Plan>, run: &'a Run, boxes: Boxes) -> Self {
+    pub fn new(plan: Option<&'a Plan>, run: &'a Run, boxes: PlanMarks) -> Self {
         let histories: HashMap<&TaskId, &TaskHistory> =
             run.tasks.iter().map(|history| (&history.id, history)).collect();
         let planned = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
@@ -262,16 +262,16 @@ fn is_unfinished(state: State) -> bool {
 fn leaf<'a>(
     task: &'a Task,
     history: Option<&'a TaskHistory>,
-    boxes: Boxes,
+    boxes: PlanMarks,
     depth: usize,
 ) -> NodeProgress<'a> {
     let recorded = history
         .map(|history| &history.state)
         .filter(|state| state.commit.is_some() || state.state == State::Forked);
     let state = match (recorded, task.mark, boxes) {
-        (_, Mark::Skipped, Boxes::Count) => State::Skipped,
+        (_, Mark::Skipped, PlanMarks::Count) => State::Skipped,
         (Some(TaskState { state, .. }), _, _) => *state,
-        (None, Mark::Done, Boxes::Count) => State::Complete,
+        (None, Mark::Done, PlanMarks::Count) => State::Complete,
         (None, _, _) => State::Pending,
     };
     NodeProgress {

@@ -43,7 +43,7 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_others_commits,
+    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, accept_others_commits,
     advice_to_commit_resolved, advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
@@ -114,7 +114,7 @@ impl<'a> Queue<'a> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
         self.list_copied_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
-        let parking = git_queue.bring_up()?;
+        let parking = git_queue.land_parked()?;
         let rules = DrainRules {
             batch: options.batch,
             red_target: options.red_target,

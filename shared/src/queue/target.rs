@@ -20,7 +20,7 @@ use crate::{
 
 /// The position of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct TargetTip {
     /// The commit of the branch.
     pub branch: Oid,
     /// The parked landing on top of it.
@@ -29,7 +29,7 @@ pub struct Position {
     landing_ref: Option<Oid>,
 }
 
-impl Position {
+impl TargetTip {
     /// The commit that the next merge is based on.
     #[must_use]
     pub fn tip(&self) -> Oid {
@@ -134,7 +134,7 @@ impl<'a> Target<'a> {
     }
 
     /// Finds its position. A parked landing counts only while it is on top of the branch.
-    pub fn find(&self) -> Result<Option<Position>, QueueError> {
+    pub fn find(&self) -> Result<Option<TargetTip>, QueueError> {
         let mut refs = Vec::new();
         for name in [self.into.to_ref(), self.into.landing_ref()] {
             refs.extend(self.repository.find_ref(&name)?.map(|target| Ref { name, target }));
@@ -143,23 +143,23 @@ impl<'a> Target<'a> {
     }
 
     /// Like [`Self::find`], among refs that were listed before.
-    pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<Position>, QueueError> {
+    pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<TargetTip>, QueueError> {
         let find = |name: String| refs.iter().find(|found| found.name == name).map(|found| found.target);
         let Some(branch) = find(self.into.to_ref()) else {
             return Ok(None);
         };
         let parked = self.repository.find_landing(refs, self.into, branch)?;
-        Ok(Some(Position { branch, parked, landing_ref: find(self.into.landing_ref()) }))
+        Ok(Some(TargetTip { branch, parked, landing_ref: find(self.into.landing_ref()) }))
     }
 
     /// Its position; an error if the branch does not exist.
-    pub fn require(&self) -> Result<Position, QueueError> {
+    pub fn require(&self) -> Result<TargetTip, QueueError> {
         self.find()?.ok_or_else(|| QueueError::NoTarget(self.into.clone()))
     }
 
     /// Deletes a landing ref that is no longer on top of the branch. Commits that the branch lacks are saved; their
     /// tickets will be merged again.
-    pub(super) fn clear_stale(&self, position: &Position) -> Result<Option<String>, QueueError> {
+    pub(super) fn clear_stale(&self, position: &TargetTip) -> Result<Option<String>, QueueError> {
         let (Some(parked), None) = (position.landing_ref, position.parked) else {
             return Ok(None);
         };
@@ -298,7 +298,7 @@ impl<'a> Target<'a> {
     }
 
     /// Parks `to` for the branch.
-    pub(super) fn park(&self, position: &Position, to: Oid) -> Result<(), QueueError> {
+    pub(super) fn park(&self, position: &TargetTip, to: Oid) -> Result<(), QueueError> {
         let name = self.into.landing_ref();
         let park = RefMove { name: &name, new: Some(to), old: position.landing_ref };
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)

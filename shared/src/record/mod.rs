@@ -21,7 +21,7 @@ use crate::{
     failure::{Exit, Explain},
     git::{GitError, NewCommit, RefMove, Repository, Signing},
     history::Event,
-    message::{Body, Fault, Key, Message, Status, Subject, Trailers, Wording},
+    message::{Body, Fault, Key, Message, Status, Subject, SubjectParts, Trailers},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
@@ -91,7 +91,7 @@ pub struct TaskEvent<'a> {
 impl<'a> TaskEvent<'a> {
     /// An event without a body.
     #[must_use]
-    pub fn new(task: TaskId, status: Status, wording: Wording<'_>) -> Self {
+    pub fn new(task: TaskId, status: Status, wording: SubjectParts<'_>) -> Self {
         Self {
             task,
             status,
@@ -312,7 +312,7 @@ impl<'a> RunRecorder<'a> {
     ) -> Result<Oid, RecordError> {
         self.await_user()?;
         let Announcement { status, words, body, trailers } = announcement;
-        let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
+        let wording = SubjectParts { name: words, attempt: Attempt(0), max: 0 };
         let subject =
             Subject { branch: self.identity.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, body, trailers)?.render();

@@ -80,14 +80,16 @@ const WRITTEN: &str = "written-";
 impl RunRecorder<'_> {
     /// Records an event as [`RunRecorder::record_over`] does, and updates the index. Files that are missing in the
     /// checkout are written there. In a lane there is no user whose index could be wrong, so there is no mark.
-    pub fn deliver(
+    pub fn record_staged(
         &mut self,
         entry: TaskEvent<'_>,
         delivery: StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         let StagedCommit { tree, tip, changes, index } = delivery;
-        self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
+        self.write_with_mark((changes, index), others, |recorder, moves| {
+            recorder.record_over(entry, tree, tip, moves)
+        })
     }
 
     /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
@@ -114,7 +116,7 @@ impl RunRecorder<'_> {
     }
 
     /// Moves the branch to a prepared step, and other refs with it.
-    pub fn deliver_step(
+    pub fn commit_step(
         &mut self,
         (prepared, moves): (Prepared, StepMoves),
         delivery: &StagedCommit<'_>,
@@ -174,13 +176,15 @@ impl RunRecorder<'_> {
     }
 
     /// Records the start of a run, or a change of its plan, and updates the index.
-    pub fn deliver_run(
+    pub fn record_run_staged(
         &mut self,
         announcement: Announcement<'_>,
         tree: Oid,
         changes: &[TreeChange],
     ) -> Result<Oid, RecordError> {
-        self.bring((changes, None), &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
+        self.write_with_mark((changes, None), &[], |recorder, moves| {
+            recorder.record_run(announcement, tree, moves)
+        })
     }
 
     fn stage(&mut self, changes: &[TreeChange], index: Option<&IndexFile>) -> Result<(), GitError> {
@@ -190,13 +194,13 @@ impl RunRecorder<'_> {
                 self.repository().note_staged_tree(self.tree());
             }
             Some(_) => {}
-            None => self.repository().bring(changes)?,
+            None => self.repository().stage_and_write_missing(changes)?,
         }
         Ok(())
     }
 
     /// Records something with a mark, updates the index, and removes the mark.
-    fn bring<T>(
+    fn write_with_mark<T>(
         &mut self,
         (changes, index): (&[TreeChange], Option<&IndexFile>),
         others: &[RefMove<'_>],

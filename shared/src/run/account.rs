@@ -10,7 +10,7 @@ use crate::{
     message::one_line,
     name::{Attempt, BranchName, Oid, TaskId},
     plan::Plan,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
 };
 
 /// The inputs of an account.
@@ -46,7 +46,7 @@ pub(super) struct AccountFacts<'a> {
 impl AccountFacts<'_> {
     pub(super) fn account(&self) -> RunAccount {
         let Self { opening, log, summary, .. } = self;
-        let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
+        let progress = Progress::new(Some(self.plan), self.run, PlanMarks::Count);
         let share = progress.share();
         let nodes = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
         let (failed, mut left) = (nodes(&summary.failed), nodes(&summary.left));

@@ -16,7 +16,7 @@ use crate::{
     pipeline::{BEFORE_THE_RUN, CommandCounts, KnownRed, TestTally},
     plan::Task,
     process::OrphanLock,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::Target,
     record::{RunRecorder, create_baseline_log, log_time},
     session::SessionReader,
@@ -170,7 +170,7 @@ impl OpenRun {
 
     /// Whether an unfinished task is tested by the test command in this repository.
     fn has_use_of_command(&self, planned: &Planned, run: &Run) -> bool {
-        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
         let main = self.workspace.main().name.as_str();
         let is_tested_here = |task: &&Task| {
             let is_here = task.repos.first().is_none_or(|repo| repo == main);

@@ -14,7 +14,7 @@ use crate::{
     pipeline::{Budgets, FEWER_TESTS, Protection, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
     process::{is_executable, list_unused_folders, shell_word},
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     safe_files,
     worktree::Pool,
 };
@@ -140,7 +140,7 @@ impl OpenRun {
             // The run refuses to start in the checkout.
             return Ok(());
         }
-        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let is_run = |task: &TaskId| {
             let has_failed = progress.find(task).is_some_and(|found| found.state == State::Failed);
             progress.is_left(task) && !(has_failed && selection.failed == EarlierFailures::Keep)
@@ -265,7 +265,7 @@ impl OpenRun {
 
     /// How many of the selected tasks that are left have no test command.
     fn count_untested(&self, (planned, selection): (&Planned, &Selection), run: &Run) -> usize {
-        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
         let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
         let wanted = wanted(&planned.plan, selection);
         wanted.into_iter().filter(|task| is_left(task) && self.options.tests_of(task).is_empty()).count()

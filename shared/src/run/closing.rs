@@ -9,7 +9,9 @@ use super::{
 use crate::{
     event::{EventKind, RunAccount, RunEvent},
     failure::{Exit, Explain, Failure},
-    gardener::{Drift, EarlierFailures, GardenerError, Remains, Selection, Summary, left_over, wanted},
+    gardener::{
+        EarlierFailures, GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted,
+    },
     git::Repository,
     history::Run,
     message::visible,
@@ -17,7 +19,7 @@ use crate::{
     pipeline::PipelineError,
     plan::Task,
     process::shell_word,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{NodeProgress, PlanMarks, Progress},
     settings::TRACKED_FILES,
     workspace::RunEnd,
 };
@@ -158,7 +160,9 @@ impl OpenRun {
         let (Some(opening), Ok((tip, run))) = (log.opening(), self.scan_recorded_now()) else { return };
         let range = (opening.head, tip);
         for path in planned.path().into_iter().chain(TRACKED_FILES) {
-            let Ok(Some(drift)) = Drift::find_by_run(&self.repository, &run, range, path) else { continue };
+            let Ok(Some(drift)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
+                continue;
+            };
             listener.warn(&visible(&format!(
                 "agents have changed '{path}'; this run does not use the new version, and the next one would stop"
             )));
@@ -199,7 +203,8 @@ impl OpenRun {
     /// out, because this is only a hint.
     fn find_remaining(&self, run: &Run, failed: &[TaskId], tip: Oid) -> Vec<TaskId> {
         let is_there = |task: &&TaskId| {
-            Remains::find(&self.repository, run, task, tip).is_ok_and(|remains| !remains.changes.is_empty())
+            LeftoverWork::find(&self.repository, run, task, tip)
+                .is_ok_and(|remains| !remains.changes.is_empty())
         };
         failed.iter().filter(is_there).cloned().collect()
     }
@@ -257,7 +262,7 @@ impl OpenRun {
     /// read, because this is only a hint.
     fn needs_retry(&self, planned: &Planned, selection: &Selection) -> bool {
         let Ok((_, run)) = self.scan_recorded_now() else { return false };
-        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
         selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)
     }

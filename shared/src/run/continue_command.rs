@@ -15,7 +15,7 @@ use crate::{
     process::shell_word,
     progress::NodeProgress,
     queue::{LandingCommand, Ticket},
-    session::{Asked, SessionReader},
+    session::{RecordedOptions, SessionReader},
 };
 
 /// The options that choose who works and who reviews.
@@ -28,7 +28,7 @@ pub struct Continuation<'a> {
     repository: &'a Repository,
     run: &'a Run,
     /// The options of the run. They are read only if they are needed.
-    options: OnceCell<Asked>,
+    options: OnceCell<RecordedOptions>,
     /// The run's branch, if another one is checked out.
     elsewhere: Option<&'a BranchName>,
     /// The worktree in which that branch is checked out, if it is. It is looked for only if it is needed.
@@ -194,10 +194,10 @@ impl<'a> Continuation<'a> {
 
     /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
     /// the values of others are not proposed.
-    fn find_given_options(&self) -> Option<Asked> {
+    fn find_given_options(&self) -> Option<RecordedOptions> {
         let session_reader = SessionReader::new(self.repository);
         let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
-        let mut asked: Asked = session_reader.recorded_options_of(&newest).ok()?;
+        let mut asked: RecordedOptions = session_reader.recorded_options_of(&newest).ok()?;
         let recorded: Vec<String> = asked.options.keys().cloned().collect();
         asked.options.retain(|name, value| {
             let approvals = match name.as_str() {

@@ -13,7 +13,9 @@ use super::{
 use crate::{
     event::{EventKind, RunEvent, RunOpening},
     failure::Failure,
-    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, Workplace, start},
+    gardener::{
+        Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, TaskCheckout, start,
+    },
     git::{SavedCheckout, SettingsChange},
     history::{Run, State},
     message::Body,
@@ -23,7 +25,7 @@ use crate::{
         RunContext, StepRunner,
     },
     process::OrphanLock,
-    progress::{Boxes, Progress, RunTotals},
+    progress::{PlanMarks, Progress, RunTotals},
     queue::Target,
     record::{RunIdentity, RunRecorder},
     session::ResumeContext,
@@ -172,7 +174,7 @@ impl OpenRun {
             plan_path: planned.path(),
             run,
             resources,
-            checkout: Some(Workplace {
+            checkout: Some(TaskCheckout {
                 repository: self.repository.clone(),
                 tip,
                 orphan_lock,
@@ -204,7 +206,7 @@ impl OpenRun {
 
     /// The state of the run at its start, for the first event.
     fn run_opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
-        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
         let recorded_options = self.request.recorded()?;
         Ok(RunOpening {
             branch: self.branch.clone(),

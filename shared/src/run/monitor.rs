@@ -37,8 +37,8 @@ impl<'l> RunMonitor<'l> {
 
     /// Forwards an event.
     pub(super) fn report(&mut self, event: RunEvent) {
-        self.log.hear(&event);
-        self.pushes.hear(&event);
+        self.log.handle_event(&event);
+        self.pushes.handle_event(&event);
         self.listener.report(event);
         self.pushes.report(self.listener);
     }

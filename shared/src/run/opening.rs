@@ -276,5 +276,5 @@ pub(super) fn pre_commit(repository: &Repository, config: &Config) -> Result<Pre
     let file = repository.hooks_dir(config)?.path.join("pre-commit");
     let has_config_hook =
         repository.version >= GitVersion::CONFIG_HOOKS && config.section("hook.").next().is_some();
-    Ok(if is_executable(&file) || has_config_hook { PreCommit::Asked } else { PreCommit::None })
+    Ok(if is_executable(&file) || has_config_hook { PreCommit::Present } else { PreCommit::None })
 }

@@ -10,7 +10,7 @@ use crate::{
     message::visible,
     name::{BranchName, Oid, PipelineName, SessionId},
     plan::Plan,
-    progress::{Boxes, Progress},
+    progress::{PlanMarks, Progress},
     queue::Target,
     session::SessionReader,
     workspace::{FetchScope, RepoSection, SyncOutcome, Workspace},
@@ -131,7 +131,7 @@ impl OpenRun {
             ));
             return Ok(());
         }
-        match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
+        match repository.fast_forward_branch(branch, (here, there), SESSION_REASON)? {
             FastForward::Done => {
                 let (name, range) = (&section.name, format!("{}..{}", here.short(), there.short()));
                 listener.warn(&format!(
@@ -213,6 +213,6 @@ fn is_left(repository: &Repository, run: &Run, path: &str) -> bool {
     let Some(plan) = bytes.and_then(|bytes| Plan::read(path, &bytes).ok()) else {
         return false;
     };
-    let progress = Progress::new(Some(&plan), run, Boxes::Count);
+    let progress = Progress::new(Some(&plan), run, PlanMarks::Count);
     progress.counted().any(|node| progress.is_left(node.id))
 }

@@ -8,7 +8,7 @@ use std::{
 use super::{OpenRun, RunRequest};
 use crate::{
     failure::{Exit, Failure},
-    gardener::{Drift, GardenerError, PlanFile, events_before_reset, start, start::FrozenPlan},
+    gardener::{GardenerError, PlanFile, UnacceptedChange, events_before_reset, start, start::FrozenPlan},
     git::Repository,
     history::{Run, RunScope},
     message::PlanRef,
@@ -188,7 +188,7 @@ impl OpenRun {
     /// Adds a hint if the plan changed because an agent edited it.
     fn with_way_back(&self, failure: Failure, run: &Run, path: &str) -> Failure {
         let is_frozen = frozen_path(run).as_deref() == Some(path);
-        match Drift::find(&self.repository, run, path) {
+        match UnacceptedChange::find(&self.repository, run, path) {
             Ok(Some(drift)) if is_frozen => failure.hint(drift.words()),
             _ => failure,
         }

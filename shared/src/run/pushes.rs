@@ -28,7 +28,7 @@ impl RunPushes {
     }
 
     /// Triggers a push if the event is a commit.
-    pub(super) fn hear(&self, event: &RunEvent) {
+    pub(super) fn handle_event(&self, event: &RunEvent) {
         let is_commit = matches!(event.kind, EventKind::Recorded { .. } | EventKind::TurnCommitted { .. });
         if let (true, Some(pusher)) = (is_commit, &self.pusher) {
             pusher.note_commit();

@@ -21,7 +21,7 @@ use crate::{
     process::shell_word,
     queue::FanIn,
     run::DEFAULT_REMOTE,
-    session::Asked,
+    session::RecordedOptions,
     settings::{Settings, Size},
 };
 
@@ -198,8 +198,8 @@ impl LaneRequest {
 impl RunRequest {
     /// The options as a session records them. Records are pushed, so for an option that holds a secret only the name is
     /// recorded.
-    pub fn recorded(&self) -> Result<Asked, Failure> {
-        Ok(Asked::without_secrets(self.named_options(), &secrets()?))
+    pub fn recorded(&self) -> Result<RecordedOptions, Failure> {
+        Ok(RecordedOptions::without_secrets(self.named_options(), &secrets()?))
     }
 
     /// All recorded options by their names, including secrets.
@@ -297,7 +297,7 @@ impl RunRequest {
     #[must_use]
     pub fn typed_options(&self) -> TypedOptions {
         let all = self.recorded().unwrap_or_default();
-        let (mut common, mut lanes) = (all.clone(), Asked { withheld: Vec::new(), ..all });
+        let (mut common, mut lanes) = (all.clone(), RecordedOptions { withheld: Vec::new(), ..all });
         common.options.retain(|name, _| !LANES.contains(&name.as_str()));
         lanes.options.retain(|name, _| LANES.contains(&name.as_str()));
         let unselected = RunRequest { selection: Selection::default(), ..self.clone() };
@@ -386,7 +386,7 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
 }
 
 /// Options for a shell command line, each preceded by a space.
-pub(super) fn recorded_words(recorded_options: &Asked) -> String {
+pub(super) fn recorded_words(recorded_options: &RecordedOptions) -> String {
     let option = |(name, value): (&String, &String)| match find_recorded(name) {
         Some(OptionKind::Switch) => format!(" --{name}"),
         Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
@@ -397,7 +397,7 @@ pub(super) fn recorded_words(recorded_options: &Asked) -> String {
 }
 
 /// The options that hold a secret, with a placeholder that the user has to fill in.
-pub(super) fn options_with_secrets(recorded_options: &Asked) -> String {
+pub(super) fn options_with_secrets(recorded_options: &RecordedOptions) -> String {
     recorded_options.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
 }
 

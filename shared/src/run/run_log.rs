@@ -79,7 +79,7 @@ impl RunLog {
         Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
     }
 
-    pub(super) fn hear(&mut self, event: &RunEvent) {
+    pub(super) fn handle_event(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::StepBegins { step, attempt, .. } => {
                 let task = event.task.iter().cloned();

@@ -18,11 +18,11 @@ use crate::{
     message::Status,
     name::{Oid, SessionId, TaskId},
     pipeline::{CheckpointWriter, Playback, RecordedLists, repository_name},
-    progress::{Boxes, Progress, Share},
+    progress::{PlanMarks, Progress, Share},
     session::{
-        Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
-        SessionEnd, SessionError, SessionPause, SessionReader, SessionStart, SessionVerdict, SessionWriter,
-        Trail,
+        DraftRecord, Driver, Fork, Record, RecordKind, RecordedOptions, RepositoryStart, ResumeContext,
+        Resumed, SessionEnd, SessionError, SessionPause, SessionReader, SessionStart, SessionVerdict,
+        SessionWriter, Trail,
     },
 };
 
@@ -123,7 +123,7 @@ impl OpenRun {
             let (name, branch) = (other.section.name.to_string(), other.branch.clone());
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
-        let Asked { options, withheld } = self.request.recorded()?;
+        let RecordedOptions { options, withheld } = self.request.recorded()?;
         Ok(SessionStart {
             repositories,
             plan,
@@ -178,7 +178,7 @@ impl OpenRun {
             return Ok(());
         };
         let (_, run) = self.scan_recorded_now()?;
-        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let Share { done, total } = progress.share();
         let words = format!("{done} of {total} tasks are done");
         let kind = match ended {
@@ -260,7 +260,7 @@ impl OpenRun {
         let before = session_reader.recorded_options_of(&newest)?;
         let flags = &mut self.request.flags;
         let options = inherit_budgets(&mut flags.budgets, &before.options);
-        let mut taken = Asked { options, withheld: Vec::new() };
+        let mut taken = RecordedOptions { options, withheld: Vec::new() };
         // A recorded option takes precedence over the configuration, as it did when it was given.
         let needs_command = planned.plan.leaves().any(|task| task.test_commands.is_empty());
         if flags.test_command.is_none() && needs_command {

@@ -217,10 +217,10 @@ impl OpenRun {
         found.dedup_by(|a, b| a.options.claims_at() == b.options.claims_at());
         let replies: Vec<_> = thread::scope(|scope| {
             let ask = |shared| scope.spawn(move || SharedWork::list_in_work(shared, plan, &self.cancel));
-            let replies: Vec<_> = found.iter().map(ask).collect();
-            replies
+            let threads: Vec<_> = found.iter().map(ask).collect();
+            threads
                 .into_iter()
-                .map(|replies| replies.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
                 .collect()
         });
         for (shared, tasks) in found.iter().zip(replies) {

@@ -27,7 +27,8 @@ pub use missing_work::{find_lost_tasks, find_unrecorded, forget_unrecorded};
 pub use point::SessionPoint;
 pub use readable_stream::ReadableStream;
 pub use reader::{
-    Asked, CommitOrigin, DamagedRecord, OF_RUNNER, SessionList, SessionReader, SessionState, StoredRecord,
+    CommitOrigin, DamagedRecord, OF_RUNNER, RecordedOptions, SessionList, SessionReader, SessionState,
+    StoredRecord,
 };
 pub use record::{
     Checkpoint, Context, Driver, Fork, Record, RecordKind, RepositoryStart, Resumed, SessionEnd,

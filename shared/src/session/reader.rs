@@ -345,7 +345,7 @@ pub const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"
 
 /// The options of a run. Records are pushed, so options with secrets are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Asked {
+pub struct RecordedOptions {
     /// The values, by name.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
@@ -354,7 +354,7 @@ pub struct Asked {
     pub withheld: Vec<String>,
 }
 
-impl Asked {
+impl RecordedOptions {
     /// Separates options that may be recorded from those that hold a secret.
     #[must_use]
     pub fn without_secrets(given: BTreeMap<String, String>, secrets: &Secrets) -> Self {
@@ -366,16 +366,16 @@ impl Asked {
 
 impl SessionReader<'_> {
     /// The options that the session of `newest` was last given.
-    pub fn recorded_options_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
+    pub fn recorded_options_of(&self, newest: &StoredRecord) -> Result<RecordedOptions, SessionError> {
         let record = match (&newest.record.kind, newest.record.context.asked) {
             (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
             (_, Some(commit)) => self.load(commit, &newest.record.session)?,
             (_, None) => self.start_of(newest)?,
         };
         Ok(match record.record.kind {
-            RecordKind::Start(start) => Asked { options: start.options, withheld: start.withheld },
+            RecordKind::Start(start) => RecordedOptions { options: start.options, withheld: start.withheld },
             RecordKind::Resume(resumed) => resumed.asked.unwrap_or_default(),
-            _ => Asked::default(),
+            _ => RecordedOptions::default(),
         })
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Asked, SessionError, TokenCount, Turn};
+use super::{RecordedOptions, SessionError, TokenCount, Turn};
 use crate::{
     agent::Usage,
     git::RawCommit,
@@ -369,7 +369,7 @@ pub struct Resumed {
     pub commit: Oid,
     /// The new options of the run; null if they have not changed.
     #[serde(default)]
-    pub asked: Option<Asked>,
+    pub asked: Option<RecordedOptions>,
 }
 
 /// Why a session was paused.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     git::RefMove,
     history::Event,
-    message::{Body, Key, Status, Wording, plain_text},
+    message::{Body, Key, Status, SubjectParts, plain_text},
     name::{Attempt, Oid, TaskId},
     record::{IndexUpdate, Prepared, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
@@ -197,7 +197,7 @@ impl TurnCommit<'_> {
     /// The commit as an event, whose author is the task and the model.
     #[must_use]
     pub fn entry(self) -> TaskEvent<'static> {
-        let wording = Wording { name: self.subject, attempt: self.attempt, max: 0 };
+        let wording = SubjectParts { name: self.subject, attempt: self.attempt, max: 0 };
         let mut entry = TaskEvent::new(self.node.clone(), Status::Turn, wording);
         entry.body = self.body;
         sign_by_agent(&mut entry, (self.model, self.provider), self.pipeline);

@@ -94,7 +94,7 @@ impl Pool {
             && !self.leaves_out(lane);
         let is_brought = is_light
             && (is_clean && lane.update_without_git(tip, &changes)?
-                || changes.len() <= FEW && lane.bring_paths(tip, &changes, self.smudging()).is_ok());
+                || changes.len() <= FEW && lane.restore_paths_from(tip, &changes, self.smudging()).is_ok());
         if !is_brought {
             self.write_files(lane, checkout)?;
         }

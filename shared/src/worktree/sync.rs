@@ -66,7 +66,7 @@ impl Pool {
             Err(conflicts) => return Ok(Synced::Conflicted(conflicts)),
         };
         if let Some(lease) = &lease {
-            let in_the_way = self.bring(&lease.repository, tip, commit)?;
+            let in_the_way = self.update_lane(&lease.repository, tip, commit)?;
             if !in_the_way.is_empty() {
                 return Ok(Synced::InTheWay(in_the_way));
             }
@@ -130,7 +130,7 @@ impl Pool {
             return Ok(());
         }
         let _head_exemption = lane.exempt_git_dir();
-        if !self.bring(lane, tip, base)?.is_empty() {
+        if !self.update_lane(lane, tip, base)?.is_empty() {
             return Ok(());
         }
         let moves = [RefMove { name: &branch.to_ref(), new: Some(base), old: Some(tip) }];
@@ -139,7 +139,7 @@ impl Pool {
 
     /// Updates a worktree from one commit to another, and returns the paths that are in the way. Files come first and
     /// the branch last: after a kill in between, the next call finds the files in their final state and continues.
-    fn bring(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
+    fn update_lane(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
         checkout_locks::clear(&lane.git_dir.join("index.lock"));
         let (old, new) = (lane.tree_of(tip)?, lane.tree_of(commit)?);
         let changes = lane.changes(old, new)?;
@@ -157,7 +157,7 @@ impl Pool {
         }
         lane.enter(&done)?;
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
-        match lane.bring_to((old, new), settings)? {
+        match lane.update_to_tree((old, new), settings)? {
             Ok(()) => Ok(Vec::new()),
             Err(why) => Ok(why.lines().map(str::to_owned).collect()),
         }

@@ -3,8 +3,8 @@
 
 use arborist_core::{
     message::{
-        Body, Fault, Key, Message, MessageReading, Status, Subject, Trailers, Wording, read, read_as_git,
-        read_to_check,
+        Body, Fault, Key, Message, MessageReading, Status, Subject, SubjectParts, Trailers, read,
+        read_as_git, read_to_check,
     },
     name::{Attempt, BranchName, TaskId},
 };
@@ -78,7 +78,7 @@ prop_compose! {
         second in hostile_text(),
     ) -> Message {
         let attempt = Attempt(3);
-        let wording = Wording { name: &name, attempt, max: 5 };
+        let wording = SubjectParts { name: &name, attempt, max: 5 };
         let subject = Subject {
             branch,
             task: status.names_task().then_some(task),

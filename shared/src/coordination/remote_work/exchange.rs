@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{HeldWorkClaim, INTERVALS, Known, MAX_PUSH_TRIES, RemoteWork, Renewal};
 use crate::{
     coordination::{
-        ClaimState, Claiming, CoordinationError, Outlook, Publication, PublishedLanding, Release,
+        ClaimState, Claiming, CoordinationError, Publication, PublishedLanding, Release, RemoteProgress,
         SharedLanding, WorkerName, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
@@ -24,12 +24,12 @@ impl RemoteWork {
     }
 
     /// What others have done.
-    pub fn look(&self) -> Result<Outlook, CoordinationError> {
+    pub fn look(&self) -> Result<RemoteProgress, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;
         self.forget_landed(&mut known)?;
         let answer = self.ask_engine(&mut known);
-        let mut outlook = Outlook { target: known.view.target, ..Outlook::default() };
+        let mut outlook = RemoteProgress { target: known.view.target, ..RemoteProgress::default() };
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
             if found.is(ClaimState::Failed) {

@@ -327,7 +327,7 @@ impl SavedCheckout {
     /// Makes sure that the ref exists: an agent may have deleted it. Returns `words` and its name.
     fn keep(&self, words: &str) -> String {
         let name = &self.name;
-        self.repository.put_back_objects([self.commit].into_iter());
+        self.repository.relink_missing_objects([self.commit].into_iter());
         let made = RefMove { name, new: Some(self.commit), old: None };
         let is_kept = match self.repository.find_ref(name) {
             Ok(None) => self.repository.move_refs(&[made], "arborist: saved before a run").is_ok(),

@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     git::{GitError, Repository, files::unchanged::IgnoredFolders, misplaced_files::move_and_report},
-    process::PlaceQuiet,
+    process::NoChildrenIn,
     safe_files::{self, Facts, FileKind, Journal},
 };
 
@@ -59,7 +59,7 @@ pub(in crate::git) struct Scan {
     /// Whether all names were read.
     is_complete: bool,
     /// Since when no child has worked there; `None` if one has, even during the scan.
-    quiet: Option<PlaceQuiet>,
+    quiet: Option<NoChildrenIn>,
     taken: Instant,
     /// When the scan started, by the clock of file times.
     taken_at: SystemTime,
@@ -74,7 +74,7 @@ impl Scan {
             folders: HashMap::new(),
             closed: Vec::new(),
             is_complete: true,
-            quiet: PlaceQuiet::now(top),
+            quiet: NoChildrenIn::now(top),
             taken: Instant::now(),
             taken_at: SystemTime::now(),
             journal: Journal::begin(top),

@@ -185,7 +185,7 @@ impl Repository {
     }
 
     /// Restores these paths of the worktree from `tree`. No hook runs, and the user's index is not touched.
-    pub fn put_back(&self, tree: Oid, paths: &[TreeChange]) -> Result<(), GitError> {
+    pub fn restore_paths(&self, tree: Oid, paths: &[TreeChange]) -> Result<(), GitError> {
         let index = self.private_index("back")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let listed = index.git("ls-files").args(["-z", "--cached"]).stdout()?;
@@ -267,7 +267,7 @@ impl Repository {
     }
 
     /// Sets these paths of the user's index to the state of `HEAD`, and writes those files that are missing.
-    pub fn bring(&self, changes: &[TreeChange]) -> Result<(), GitError> {
+    pub fn stage_and_write_missing(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         if self.add_without_git(changes) {
             return Ok(());
         }

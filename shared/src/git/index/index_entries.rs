@@ -124,7 +124,7 @@ impl IndexEntries {
 
     /// Restores the entries of the paths that `is_selected` selects from `before`. Returns whether that changed
     /// anything.
-    pub(in crate::git) fn put_back(&mut self, before: &Self, is_selected: impl Fn(&[u8]) -> bool) -> bool {
+    pub(in crate::git) fn restore(&mut self, before: &Self, is_selected: impl Fn(&[u8]) -> bool) -> bool {
         let is_chosen = |entry: &&IndexEntry| is_selected(&entry.path);
         let wanted: Vec<&IndexEntry> = before.entries.iter().filter(is_chosen).collect();
         let same = |one: &IndexEntry, other: &IndexEntry| {
@@ -358,8 +358,8 @@ mod tests {
         let found = std::fs::read(folder.path().join(".git/index")).unwrap();
         let before = IndexEntries::parse(&before, ObjectFormat::Sha1).unwrap();
         let mut entries = IndexEntries::parse(&found, ObjectFormat::Sha1).unwrap();
-        assert!(entries.put_back(&before, |path| path == b"c"));
+        assert!(entries.restore(&before, |path| path == b"c"));
         assert_eq!(entries.entries, before.entries);
-        assert!(!entries.put_back(&before, |path| path == b"c"), "all is there");
+        assert!(!entries.restore(&before, |path| path == b"c"), "all is there");
     }
 }

@@ -54,7 +54,7 @@ impl Repository {
             self.note_installed(bytes);
             self.write_missing(changes)?;
         } else {
-            self.bring(changes)?;
+            self.stage_and_write_missing(changes)?;
         }
         Ok(is_in_place)
     }

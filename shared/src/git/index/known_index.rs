@@ -308,7 +308,7 @@ impl Repository {
 
     /// Restores the index entries of the paths that `is_selected` selects from `before`. Returns whether that changed
     /// anything.
-    pub fn put_back_entries(
+    pub fn restore_index_entries(
         &self,
         before: &KnownIndex,
         is_selected: impl Fn(&[u8]) -> bool,
@@ -319,7 +319,7 @@ impl Repository {
         let entries = found.and_then(|found| IndexEntries::parse(&found.bytes, self.format));
         let before_entries = IndexEntries::parse(&before.bytes, self.format);
         let (Some(mut entries), Some(before_entries)) = (entries, before_entries) else { return Ok(false) };
-        if !entries.put_back(&before_entries, is_selected) {
+        if !entries.restore(&before_entries, is_selected) {
             return Ok(false);
         }
         let wanted = KnownIndex { bytes: entries.to_bytes(self.format), written };

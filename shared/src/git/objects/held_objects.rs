@@ -58,7 +58,7 @@ impl Repository {
 
     /// Links held objects back if one of `needed` is missing. git is asked, because libgit2 may still have a deleted
     /// pack open.
-    pub fn put_back_objects(&self, needed: impl Iterator<Item = Oid>) {
+    pub fn relink_missing_objects(&self, needed: impl Iterator<Item = Oid>) {
         let all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(held) = all.get(&self.common_dir) else { return };
         // Under the table of owned refs; git runs while this is held.

@@ -149,7 +149,7 @@ impl RefWatch {
         table.changes.extend(repaired);
         table.changes.extend(self.repository.take_removed_reflog_links());
         if self.repository.take_lost_objects() {
-            self.repository.put_back_objects(table.needed());
+            self.repository.relink_missing_objects(table.needed());
         }
         if let Err(error) = table.restore_all(&self.repository) {
             let message = format!("the refs of the run could not be compared: {error}");

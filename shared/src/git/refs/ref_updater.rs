@@ -81,7 +81,11 @@ impl Repository {
     fn start_updater(&self, why: &Reason) -> Result<RunningProgram, GitError> {
         let command = self.update_refs(why).env("GIT_FLUSH", "1");
         // Not in a lane: a process with its current directory there would keep the lane from being removed.
-        if self.ignores_index_env { command.dir(&self.common_dir).converse() } else { command.converse() }
+        if self.ignores_index_env {
+            command.dir(&self.common_dir).start_interactive()
+        } else {
+            command.start_interactive()
+        }
     }
 }
 

@@ -76,7 +76,7 @@ impl Reflogs {
 
 /// Saves those of these commits that no ref holds, and returns a message about them.
 fn save_lost(repository: &Repository, lost: &HashSet<Oid>) -> Option<String> {
-    repository.put_back_objects(lost.iter().copied());
+    repository.relink_missing_objects(lost.iter().copied());
     let heads = find_unreachable(repository, lost);
     let saved = heads.iter().take(MAX_SAVED).filter(|head| save(repository, "reflog", **head).is_some());
     let saved = saved.count();

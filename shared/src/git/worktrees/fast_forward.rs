@@ -39,7 +39,7 @@ const IN_PROGRESS: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"]
 impl Repository {
     /// Fast-forwards a branch, also where it is checked out in one of our worktrees, which is locked with this reason.
     /// The user's own checkout is left alone.
-    pub fn bring_forward(
+    pub fn fast_forward_branch(
         &self,
         branch: &BranchName,
         (from, to): (Oid, Oid),

@@ -147,7 +147,7 @@ impl Update<'_> {
             // The index is written last, so all files are there: git itself reverts the update, and protects the user's
             // changes.
             self.save(&changes.iter().collect::<Vec<_>>())?;
-            let ended = self.here.bring_to((self.to, self.from), &["submodule.recurse=false"])?;
+            let ended = self.here.update_to_tree((self.to, self.from), &["submodule.recurse=false"])?;
             return ended.map_err(|complaint| GitError::Failed { command: "read-tree".into(), complaint });
         }
         let done = self.list_done(&changes)?;
@@ -167,7 +167,7 @@ impl Update<'_> {
         };
         let touched: Vec<TreeChange> = changes.iter().filter(|change| is_touched(change)).cloned().collect();
         self.save(&touched.iter().collect::<Vec<_>>())?;
-        self.here.put_back(before, &touched)?;
+        self.here.restore_paths(before, &touched)?;
         self.remove_empty_folders(&touched);
         self.here.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
     }

@@ -261,7 +261,7 @@ impl Repository {
     }
 
     /// Sets these paths in index and files to their state in `commit`. git looks at no other file.
-    pub fn bring_paths(
+    pub fn restore_paths_from(
         &self,
         commit: Oid,
         changes: &[TreeChange],
@@ -294,7 +294,7 @@ impl Repository {
 
     /// Updates files and index from one tree to another. Changed, staged and untracked files stay; if one is in the
     /// way, git's reason is returned and nothing is changed.
-    pub fn bring_to(
+    pub fn update_to_tree(
         &self,
         (from, to): (Oid, Oid),
         settings: &[&str],

@@ -324,14 +324,14 @@ impl GitDirStates {
                     self.recorded.remove(&git_dir);
                     self.check_unknown(repository, &git_dir);
                 }
-                Some(recorded) => self.put_back(repository, &git_dir, &recorded),
+                Some(recorded) => self.restore(repository, &git_dir, &recorded),
                 None if self.recorded.contains_key(&git_dir) => {}
                 None => self.check_unknown(repository, &git_dir),
             }
         }
     }
 
-    fn put_back(&mut self, repository: &Repository, git_dir: &Path, recorded: &GitDirState) {
+    fn restore(&mut self, repository: &Repository, git_dir: &Path, recorded: &GitDirState) {
         await_removal(git_dir, recorded);
         if safe_files::kind_of(git_dir).is_none() {
             self.recorded.remove(git_dir);
@@ -341,15 +341,15 @@ impl GitDirStates {
             let file = git_dir.join(name);
             let after = Content::of(&file);
             if !is_same(name, content, &after) {
-                self.changes.push(put_back(repository, &file, content, &after));
+                self.changes.push(restore(repository, &file, content, &after));
             }
         }
         let file = git_dir.join(HEAD);
         let after = Content::of(&file);
         if !recorded.head.has_same_kind(&after) {
-            self.changes.push(put_back(repository, &file, &recorded.head, &after));
+            self.changes.push(restore(repository, &file, &recorded.head, &after));
         }
-        self.changes.extend(recorded.link.as_ref().and_then(|link| link.put_back(repository)));
+        self.changes.extend(recorded.link.as_ref().and_then(|link| link.restore(repository)));
         if !self.exempt.contains_key(git_dir) {
             self.put_back_filling(repository, git_dir, recorded);
         }
@@ -367,7 +367,7 @@ impl GitDirStates {
             // The settings of a submodule that is gone are not read.
             let is_gone = after == Content::Nothing && path.parent().is_none_or(|folder| !folder.exists());
             if after != *before && !is_gone {
-                self.changes.push(put_back(repository, path, before, &after));
+                self.changes.push(restore(repository, path, before, &after));
             }
         }
     }
@@ -508,7 +508,7 @@ fn await_removal(git_dir: &Path, recorded: &GitDirState) {
     }
 }
 
-fn put_back(repository: &Repository, file: &Path, before: &Content, after: &Content) -> String {
+fn restore(repository: &Repository, file: &Path, before: &Content, after: &Content) -> String {
     let shown = shown(repository, file);
     let clear = match (before, after) {
         (_, Content::Nothing) => Ok(()),

@@ -59,7 +59,7 @@ impl WorktreeLink {
     }
 
     /// Writes it again, unless another process is just removing the worktree, and returns a message.
-    pub(in crate::git) fn put_back(&self, repository: &Repository) -> Option<String> {
+    pub(in crate::git) fn restore(&self, repository: &Repository) -> Option<String> {
         let end = Instant::now() + REMOVAL_TIMEOUT;
         let is_missing = || safe_files::kind_of(&self.path).is_none() && !self.is_unchanged();
         while is_missing() && Instant::now() < end {

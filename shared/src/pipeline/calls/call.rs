@@ -124,14 +124,14 @@ pub struct CallReply {
     /// does not exist. A call that should have resumed a session is then repeated without it.
     pub has_no_session: bool,
     /// Why its answer may not be its own, if there is a reason to think so. Only relevant for reviewers.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<ReplyDoubt>,
     /// What the sandbox refused, as far as the output says so.
     pub denial: Option<String>,
 }
 
 /// Why the answer of a call may not be the program's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum ReplyDoubt {
     /// Something was printed after the program had exited.
     PrintedLate,
     /// It did not exit by itself after its result.
@@ -142,7 +142,7 @@ pub enum Doubt {
     Misled,
 }
 
-impl Doubt {
+impl ReplyDoubt {
     fn find(ended: &process::SupervisedEnd, tally: &Tally, handed: &ChildInputFiles) -> Option<Self> {
         if !handed.are_untouched() {
             Some(Self::Misled)
@@ -163,8 +163,7 @@ const LONGEST_ARGUMENT: usize = 100 * 1024;
 /// The user's home directory as the program of a runner sees it, if the runner reads its tools there.
 fn user_home(runner: &Runner) -> Option<PathBuf> {
     let (variable, own) = runner.wants_tools_home()?;
-    let non_empty =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let non_empty = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     own.map(PathBuf::from).or_else(|| non_empty(variable)).or_else(|| non_empty("HOME"))
 }
 
@@ -278,7 +277,7 @@ impl Caller<'_> {
         if let Some(error) = &ended.log_error {
             (self.on_event)(EventKind::note(format!("  the log of {} is incomplete: {error}", self.runner)));
         }
-        let doubt = Doubt::find(&ended, &tally, &handed);
+        let doubt = ReplyDoubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let has_ended_itself = matches!(ended.ending, Ending::Exited(_));
         let is_mute = !tally.has_worked();

@@ -290,7 +290,7 @@ impl Player<'_> {
         let tree = place.tree_of(commit)?;
         let mut changes = place.changes(place.tree_of(before)?, tree)?;
         changes.retain(|change: &TreeChange| !change.is_gitlink());
-        if changes.is_empty() { Ok(()) } else { place.put_back(tree, &changes) }
+        if changes.is_empty() { Ok(()) } else { place.restore_paths(tree, &changes) }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     pipeline::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
-            branch::{BranchAfterChild, is_untouched, put_back_branch, quit_operations, save, save_tree},
+            branch::{BranchAfterChild, is_untouched, quit_operations, restore_branch, save, save_tree},
             guard::CheckoutWatch,
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
@@ -199,7 +199,7 @@ impl AttemptCheckout {
         }
         // An index with conflicts cannot be written as a tree.
         let found = repository.staged().ok();
-        if !repository.put_back_entries(before, |path| self.changed_paths.has(path))? {
+        if !repository.restore_index_entries(before, |path| self.changed_paths.has(path))? {
             return Ok(Vec::new());
         }
         let Some(found) = found else { return Ok(Vec::new()) };
@@ -254,11 +254,11 @@ impl AttemptCheckout {
             // what is new is listed again.
             let is_first = |change: &TreeChange| change.before.is_some() || change.is_called(".gitignore");
             let tracked = files.into_iter().filter(is_first);
-            repository.put_back(recorder.tree(), &tracked.collect::<Vec<_>>())?;
+            repository.restore_paths(recorder.tree(), &tracked.collect::<Vec<_>>())?;
             let now = repository.take_snapshot()?.tree;
             let new = repository.changes(recorder.tree(), now)?.into_iter();
             let new: Vec<TreeChange> = new.filter(|change| is_file(change) && !is_users(change)).collect();
-            repository.put_back(recorder.tree(), &new)?;
+            repository.restore_paths(recorder.tree(), &new)?;
         }
         let staged = repository.staged_since(recorder.head())?.into_iter();
         let staged = staged.filter(|path| !self.changed_paths.has(path));
@@ -483,7 +483,7 @@ pub fn end_attempt(
     // The snapshot and the branch do not depend on each other, so they are looked at in parallel.
     let (taken, branch) = thread::scope(|scope| {
         let taken = scope.spawn(|| repository.take_verified_snapshot(base));
-        let branch = put_back_branch(recorder, &checkout.unfinished.name, checkout.head);
+        let branch = restore_branch(recorder, &checkout.unfinished.name, checkout.head);
         (taken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), branch)
     });
     let (snapshot, forged) = taken?;
@@ -524,7 +524,7 @@ pub fn end_attempt(
     violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let trees = (checkout.worktree_tree, after);
-    violations.extend(checkout.changed_paths.put_back(repository, &checkout.unfinished, trees, &files)?);
+    violations.extend(checkout.changed_paths.restore(repository, &checkout.unfinished, trees, &files)?);
     notes.extend(checkout.put_back_staged(recorder, after)?);
     if let Some(other_base) = other_base {
         violations.extend(checkout.put_back_worktree(recorder, (after, other_base), all)?);

@@ -39,7 +39,7 @@ pub(in crate::pipeline) struct BranchAfterChild {
 /// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved; the branch
 /// itself is moved when the work is committed. It must still descend from `base`, where the agent found it; the agent may
 /// rewrite its own turns.
-pub(in crate::pipeline) fn put_back_branch(
+pub(in crate::pipeline) fn restore_branch(
     recorder: &RunRecorder<'_>,
     attempt: &str,
     base: Oid,
@@ -121,12 +121,12 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Option<Str
 }
 
 /// Moves the branch back to `tip` and checks it out. Its previous value is saved.
-pub(in crate::pipeline) fn put_back_at(
+pub(in crate::pipeline) fn restore_branch_at(
     recorder: &RunRecorder<'_>,
     attempt: &str,
     tip: Oid,
 ) -> Result<Violations, GitError> {
-    let BranchAfterChild { tip: found, saved, mut violations, .. } = put_back_branch(recorder, attempt, tip)?;
+    let BranchAfterChild { tip: found, saved, mut violations, .. } = restore_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };

@@ -65,7 +65,7 @@ impl ChangedPaths {
 
     /// Restores those of these paths that are among `changes`, which lead from the tree `before` to the tree `after`. What
     /// they became is saved under a ref.
-    pub fn put_back(
+    pub fn restore(
         &self,
         repository: &Repository,
         unfinished: &Unfinished,
@@ -78,7 +78,7 @@ impl ChangedPaths {
             return Ok(violations);
         }
         let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.mark_commit))?;
-        repository.put_back(before, &touched)?;
+        repository.restore_paths(before, &touched)?;
         let shown =
             |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ");
         // A tree has only the commit of a repository inside the checkout.

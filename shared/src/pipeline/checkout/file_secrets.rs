@@ -110,7 +110,7 @@ impl AttemptCheckout {
         let (files, messages): (Vec<TreeChange>, Vec<String>) =
             found.into_iter().map(|file| (file.change, file.message)).unzip();
         repository.stage_as_in(&recorder.head().to_string(), &files)?;
-        repository.put_back(recorder.tree(), &files)?;
+        repository.restore_paths(recorder.tree(), &files)?;
         work.changes.retain(|change| !files.contains(change));
         work.commit_tree = repository.tree_with(recorder.tree(), &work.changes)?;
         repository.require_verified(recorder.tree(), work.commit_tree)?;

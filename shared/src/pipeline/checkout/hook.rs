@@ -41,7 +41,7 @@ impl RepoAttempt<'_, '_> {
         // The hook may have run scripts that the agent has just changed.
         work.violations.extend(checkout.restore_after_end());
         if repository.find_branch(recorder.branch())? != Some(work.tip) {
-            work.violations.extend(branch::put_back_at(recorder, &checkout.unfinished.name, work.tip)?);
+            work.violations.extend(branch::restore_branch_at(recorder, &checkout.unfinished.name, work.tip)?);
         }
         let staged = answer.as_ref().map_or(work.commit_tree, |tree| *tree);
         let kept = put_back_unstaged(recorder, (checkout, work.commit_tree), (before, staged))?;
@@ -94,7 +94,7 @@ fn put_back_unstaged(
         return Ok(None);
     }
     let kept = branch::save_tree(repository, &checkout.unfinished.name, (now, checkout.head))?;
-    repository.put_back(wanted, &changes)?;
+    repository.restore_paths(wanted, &changes)?;
     let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
     let paths = paths.join(", ");
     Ok(Some(format!(

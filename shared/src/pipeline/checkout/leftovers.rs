@@ -96,7 +96,7 @@ pub(in crate::pipeline) fn move_out(
                 replaced.push(TreeChange { path: path.clone(), before: None, after: None });
             }
         }
-        repository.put_back(before.tree, &replaced)?;
+        repository.restore_paths(before.tree, &replaced)?;
         repository.stage_as_in(&before.head.to_string(), &replaced)?;
     }
     Ok(Some(words))
@@ -119,7 +119,7 @@ pub fn move_unreadable(
         Err(error) => return Ok(Some(format!("{refusals}; moving this away failed: {error}"))),
     };
     let moved = |path: &&Vec<u8>| TreeChange { path: path.to_vec(), before: None, after: None };
-    repository.put_back(after, &paths.iter().map(moved).collect::<Vec<_>>())?;
+    repository.restore_paths(after, &paths.iter().map(moved).collect::<Vec<_>>())?;
     Ok(Some(format!("{refusals}; this is kept in {}", folder.display())))
 }
 

@@ -117,7 +117,7 @@ impl OtherRepo {
         repository.clear_locks(recorder.branch());
         let mut found = branch::quit_operations(repository, &mark)?;
         if !branch::is_untouched(&recorder)? {
-            found.extend(branch::put_back_at(&recorder, &mark, recorder.head())?);
+            found.extend(branch::restore_branch_at(&recorder, &mark, recorder.head())?);
         }
         let removed = repository.remove_special(&[])?;
         found.extend(removed.iter().map(|path| format!("{} was not a regular file", path.display())));
@@ -137,7 +137,7 @@ impl OtherRepo {
         let mut words = None;
         if !changes.is_empty() {
             let kept = branch::save_tree(repository, mark, (now, recorder.head()))?;
-            repository.put_back(recorder.tree(), &changes)?;
+            repository.restore_paths(recorder.tree(), &changes)?;
             let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
             let paths = paths.join(", ");
             words = Some(format!(
@@ -175,7 +175,7 @@ impl TestedFiles {
     }
 
     /// Restores changed files in the same checkouts, and returns messages about them.
-    pub(in crate::pipeline) fn put_back<'o>(
+    pub(in crate::pipeline) fn restore<'o>(
         &self,
         other_repos: impl Iterator<Item = &'o OtherRepo>,
         other_writers: OtherWriters,
@@ -185,7 +185,7 @@ impl TestedFiles {
         for (other_repo, before) in other_repos.zip(&self.0) {
             let recorder = other_repo.recorder();
             let mark = Unfinished::name_of(recorder.branch(), task, attempt);
-            let words = before.put_back(&recorder, other_writers, &mark)?;
+            let words = before.restore(&recorder, other_writers, &mark)?;
             let words = words.in_one_line();
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
         }

@@ -42,7 +42,7 @@ impl AttemptCheckout {
 
     /// Finds the protected files that the task has changed. Those without permission are restored in the worktree and in
     /// the work.
-    pub(super) fn put_back_protected(
+    pub(super) fn restore_protected(
         &self,
         recorder: &RunRecorder<'_>,
         work: &mut AttemptWork,
@@ -87,7 +87,7 @@ pub fn restore_files(
     let kept = save_tree(repository, attempt, (tree, head))?;
     let written = files.iter().filter(|file| !file.concerns_gitlink() && !is_users(&file.path));
     let written: Vec<TreeChange> = written.cloned().collect();
-    repository.put_back(base, &written)?;
+    repository.restore_paths(base, &written)?;
     repository.stage_as_in(&base.to_string(), &written)?;
     let undo = |file: &TreeChange| TreeChange { before: file.after, after: file.before, ..file.clone() };
     // What was removed must be gone before a file or a folder takes its place.

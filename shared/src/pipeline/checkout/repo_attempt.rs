@@ -119,7 +119,7 @@ impl<'r> RepoAttempt<'_, 'r> {
     /// attempt changed nothing: what an earlier attempt left may be what the hook refused, or may never have been shown to
     /// it. It is not asked after a violation, which may be a change of the hook.
     pub(in crate::pipeline) fn needs_hook(&self) -> bool {
-        self.hook == PreCommit::Asked && self.work.violations.is_empty() && !self.adds_nothing()
+        self.hook == PreCommit::Present && self.work.violations.is_empty() && !self.adds_nothing()
     }
 
     /// The commit that the pre-commit hook sees as `HEAD`: the state without anything that the task added. Failed
@@ -140,8 +140,8 @@ impl<'r> RepoAttempt<'_, 'r> {
     }
 
     /// The protected files that the task has changed here. Those without permission are restored.
-    pub(in crate::pipeline) fn put_back_protected(&mut self) -> Result<ProtectedChanges, GitError> {
-        let found = self.checkout.put_back_protected(self.recorder, &mut self.work)?;
+    pub(in crate::pipeline) fn restore_protected(&mut self) -> Result<ProtectedChanges, GitError> {
+        let found = self.checkout.restore_protected(self.recorder, &mut self.work)?;
         Ok(found.in_repo(self.name))
     }
 
@@ -169,7 +169,7 @@ impl<'r> RepoAttempt<'_, 'r> {
         entry: TaskEvent<'_>,
     ) -> Result<Option<(OtherCommit, Vec<TreeChange>)>, PipelineError> {
         let Self { name, recorder, checkout, work, .. } = self;
-        recorder.deliver(entry, work.of_step(), &[checkout.unfinished.end_move()])?;
+        recorder.record_staged(entry, work.of_step(), &[checkout.unfinished.end_move()])?;
         let commit = other_commit(name, recorder.head(), &work.changes);
         Ok(commit.filter(|_| !work.changes.is_empty()).map(|commit| (commit, work.changes)))
     }

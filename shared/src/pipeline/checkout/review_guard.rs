@@ -72,7 +72,7 @@ impl ReviewedCheckout {
         violations.extend(branch::quit_operations(recorder.repository(), attempt)?);
         // A branch that became a symbolic ref has the same value, but writing to it would move another branch.
         if !is_untouched || !branch::is_untouched(recorder)? {
-            violations.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
+            violations.extend(branch::restore_branch_at(recorder, attempt, recorder.head())?);
             violations.extend(self.put_back_files(recorder, attempt)?);
         }
         Ok(violations)
@@ -102,7 +102,7 @@ impl ReviewedCheckout {
         let mut kept = String::new();
         if !files.is_empty() {
             let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
-            repository.put_back(self.tree, &files)?;
+            repository.restore_paths(self.tree, &files)?;
             let is_shared = recorder.is_on_run_branch();
             kept = if is_shared {
                 recovery_hint(&under, &shown)

@@ -46,7 +46,7 @@ impl Guarded {
         if let Some(attempt) = attempt
             && !branch::is_untouched(recorder)?
         {
-            violations.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
+            violations.extend(branch::restore_branch_at(recorder, attempt, recorder.head())?);
         }
         Ok(violations)
     }
@@ -85,7 +85,7 @@ impl FilesBeforeTest {
     /// Restores files that changed during the test, and describes them: a test that passed with other files says
     /// nothing about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in
     /// submodules are only described. What is replaced is saved under the name of the mark `attempt`.
-    pub fn put_back(
+    pub fn restore(
         &self,
         recorder: &RunRecorder<'_>,
         other_writers: OtherWriters,
@@ -93,11 +93,11 @@ impl FilesBeforeTest {
     ) -> Result<Violations, GitError> {
         let mut found = Violations::default();
         if let Some(users) = &self.users {
-            recorder.repository().put_back_objects([users.worktree].into_iter());
+            recorder.repository().relink_missing_objects([users.worktree].into_iter());
         }
         found.extend(self.put_back_tracked(recorder, other_writers, attempt)?);
         if let Some(users) = &self.users {
-            found.extend(users.put_back(recorder, attempt)?);
+            found.extend(users.restore(recorder, attempt)?);
         }
         found.extend(self.submodules.find_changed(recorder)?);
         Ok(found)
@@ -123,7 +123,7 @@ impl FilesBeforeTest {
             let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
             kept = format!("; the change is kept in {under}");
         }
-        repository.put_back(self.tracked.worktree_tree(repository)?, &touched.changes)?;
+        repository.restore_paths(self.tracked.worktree_tree(repository)?, &touched.changes)?;
         Ok(Some(format!("the tests, or another process, changed tracked files: {}{kept}", paths.join(", "))))
     }
 }
@@ -137,7 +137,7 @@ impl UsersFiles {
     }
 
     /// Restores the user's files, and stages again what was staged.
-    fn put_back(&self, recorder: &RunRecorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
+    fn restore(&self, recorder: &RunRecorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
         let repository = recorder.repository();
         let now = repository.take_snapshot()?.tree;
         let changes = repository.changes(self.worktree, now)?.into_iter();
@@ -146,12 +146,12 @@ impl UsersFiles {
         let mut kept = String::new();
         if !changes.is_empty() {
             kept = branch::save_tree(repository, attempt, (now, recorder.head()))?;
-            repository.put_back(self.worktree, &changes)?;
+            repository.restore_paths(self.worktree, &changes)?;
         }
         if let Some(index) = &self.index
             && repository.find_known_index().as_ref() != Some(index)
         {
-            repository.put_back_entries(index, |path| self.paths.has(path))?;
+            repository.restore_index_entries(index, |path| self.paths.has(path))?;
         }
         if changes.is_empty() {
             return Ok(None);
@@ -166,9 +166,9 @@ impl UsersFiles {
 
 /// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had
 /// changed. Commits are saved under the name of the mark `attempt`.
-pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Violations, GitError> {
+pub fn restore_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Violations, GitError> {
     if branch::is_untouched(recorder)? {
         return Ok(Violations::default());
     }
-    branch::put_back_at(recorder, attempt, recorder.head())
+    branch::restore_branch_at(recorder, attempt, recorder.head())
 }

@@ -86,8 +86,8 @@ impl CommandCounts {
 
     /// Why the tests of a command are fewer than these, or more of them are skipped.
     #[must_use]
-    pub fn find_fall(&self, key: &str, now: TestTally) -> Option<String> {
-        find_fall(key, self.find(key)?, now)
+    pub fn describe_decrease(&self, key: &str, now: TestTally) -> Option<String> {
+        describe_decrease(key, self.find(key)?, now)
     }
 
     /// Why commands that ran no tests have tested nothing: others ran some. `None` if they ran none before.
@@ -313,7 +313,7 @@ fn read_line(line: &str) -> Option<(String, TestTally)> {
 }
 
 /// Why the tests of a command are worse than before, if they are. A repository that had no tests has nothing to lose.
-fn find_fall(command: &str, before: TestTally, now: TestTally) -> Option<String> {
+fn describe_decrease(command: &str, before: TestTally, now: TestTally) -> Option<String> {
     if before.ran() == 0 {
         return None;
     }
@@ -434,11 +434,11 @@ impl TaskContext<'_> {
             keys.push(key.clone());
             // A command that fails only because of known failures may print other numbers than one that succeeds.
             let is_told = !now.is_unknown() || result.observed.code == Some(0);
-            let Some(fall) = before.counts.find_fall(&key, now).filter(|_| is_told) else { continue };
+            let Some(fall) = before.counts.describe_decrease(&key, now).filter(|_| is_told) else { continue };
             // Others may have removed the tests: then they are missing without this work, too.
             if let Some(base) = self.count_base(test, before.base)? {
                 before.counts.set(&key, base);
-                falls.extend(find_fall(&key, base, now));
+                falls.extend(describe_decrease(&key, base, now));
             } else {
                 falls.push(fall);
             }
@@ -564,16 +564,19 @@ mod tests {
             (&[("jest", 10, 0)], &[("jest", 10, 0), ("vitest", 1, 0)], None),
         ] {
             assert_eq!(
-                find_fall("x", programs(before), programs(now)).as_deref(),
+                describe_decrease("x", programs(before), programs(now)).as_deref(),
                 fall,
                 "{before:?} {now:?}"
             );
         }
         // Numbers whose program is not known, and output of failed tests, are compared by the sums alone.
-        assert_eq!(find_fall("x", programs(&[("pytest", 5, 0), ("jest", 5, 0)]), counts(10, 0, 0)), None);
+        assert_eq!(
+            describe_decrease("x", programs(&[("pytest", 5, 0), ("jest", 5, 0)]), counts(10, 0, 0)),
+            None
+        );
         let mut red = programs(&[("cargo", 5, 0), ("pytest", 1, 0)]);
         red.tests = Some(Counts { passed: 5, failed: 1, skipped: 0 });
-        assert_eq!(find_fall("x", red, programs(&[("cargo", 6, 0)])), None);
+        assert_eq!(describe_decrease("x", red, programs(&[("cargo", 6, 0)])), None);
     }
 
     #[test]
@@ -597,7 +600,7 @@ mod tests {
             (packages(2), TestTally::default(), true),
             (packages(2), counts(5, 0, 0), false),
         ] {
-            assert_eq!(find_fall("x", before, now).is_some(), is_fall, "{before:?} {now:?}");
+            assert_eq!(describe_decrease("x", before, now).is_some(), is_fall, "{before:?} {now:?}");
         }
     }
 

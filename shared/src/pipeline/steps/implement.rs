@@ -229,7 +229,7 @@ impl TaskRun<'_, '_, '_> {
         // After the hooks, which may change files, too.
         let mut protected = ProtectedChanges::default();
         for repo in repos {
-            protected.add(repo.put_back_protected()?);
+            protected.add(repo.restore_protected()?);
         }
         Ok(Some(judgement.fail_if_protected(&protected)))
     }
@@ -316,9 +316,9 @@ impl TaskRun<'_, '_, '_> {
             // its own work.
             Some(whole_call) => {
                 let step = (entry, delivery, &ended[..]);
-                self.deliver_with_whole_call(recorder, step, (whole_call, called), changed)?
+                self.record_with_whole_call(recorder, step, (whole_call, called), changed)?
             }
-            None => recorder.deliver(entry, delivery, &ended)?,
+            None => recorder.record_staged(entry, delivery, &ended)?,
         };
         // The checkpoint of the step is about the commit that was just made.
         self.recorder.continue_after(recorder);

@@ -8,13 +8,13 @@ use crate::{
     history::Run,
     message::{self, Body, MessageReading, Status},
     name::TaskId,
-    pipeline::{Counts, Observed},
+    pipeline::{Counts, TestObservation},
 };
 
 /// The heading over tests that failed before a run began, in its first commit.
 pub const BEFORE_THE_RUN: &str = "Tests before the run";
 /// The heading over tests that a task wrote to fail first, in the commit of its test step.
-pub const TO_BE_MENDED: &str = "Tests that must fail until a later task makes them pass";
+pub const EXPECTED_FAILURES: &str = "Tests that must fail until a later task makes them pass";
 /// The heading's addition if only the exit code is known.
 const EXIT_CODE_ONLY: &str = "exit code only";
 
@@ -32,7 +32,7 @@ pub struct KnownRed {
 impl KnownRed {
     /// The tests that failed in this run of a command.
     #[must_use]
-    pub fn of(observed: &Observed) -> Self {
+    pub fn of(observed: &TestObservation) -> Self {
         let Counts { passed, failed, .. } = observed.counts.unwrap_or_default();
         let names = observed.failing.clone().unwrap_or_default();
         Self { names, failed, passed, is_unread: false }
@@ -73,7 +73,7 @@ impl KnownRed {
     #[must_use]
     pub fn of_task(run: &Run, task: &TaskId) -> Option<Self> {
         let passed = run.find(task)?.events.iter().rfind(|event| event.status() == Status::TestPass)?;
-        Self::read(&passed.body(), TO_BE_MENDED)
+        Self::read(&passed.body(), EXPECTED_FAILURES)
     }
 
     /// The number of tests that are known to fail.
@@ -97,7 +97,7 @@ impl KnownRed {
     /// does not compile has no failing test either. Neither is a smaller number of passing tests, whatever their names
     /// are.
     #[must_use]
-    pub fn excuses(&self, now: &Observed) -> bool {
+    pub fn excuses(&self, now: &TestObservation) -> bool {
         let Some(counts) = now.counts else {
             return self.is_unread && now.is_red();
         };
@@ -112,7 +112,7 @@ impl KnownRed {
 
     /// Returns the tests that a task wrote to fail first. `self` is the state before, `added` are the lines that the
     /// task added. `Err` says what is wrong with them.
-    pub fn require_new(&self, now: &Observed, added: &str) -> Result<Self, String> {
+    pub fn require_new(&self, now: &TestObservation, added: &str) -> Result<Self, String> {
         if now.code == Some(0) {
             return Err("the new tests pass, but the tests of a task marked [red] must fail first".to_owned());
         }
@@ -193,15 +193,20 @@ fn last_part(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn observed(names: &[&str], passed: u64) -> Observed {
+    fn observed(names: &[&str], passed: u64) -> TestObservation {
         let counts = Counts { passed, failed: names.len() as u64, skipped: 0 };
         let failing = names.iter().map(|name| (*name).to_owned()).collect();
-        Observed { code: Some(1), counts: Some(counts), failing: Some(failing), ..Observed::default() }
+        TestObservation {
+            code: Some(1),
+            counts: Some(counts),
+            failing: Some(failing),
+            ..TestObservation::default()
+        }
     }
 
-    fn unnamed(failed: u64, passed: u64) -> Observed {
+    fn unnamed(failed: u64, passed: u64) -> TestObservation {
         let counts = Some(Counts { passed, failed, skipped: 0 });
-        Observed { code: Some(1), counts, ..Observed::default() }
+        TestObservation { code: Some(1), counts, ..TestObservation::default() }
     }
 
     #[test]
@@ -216,9 +221,9 @@ mod tests {
             (observed(&[], 12), false),
             (unnamed(2, 10), true),
             (unnamed(3, 10), false),
-            (Observed { code: Some(1), ..Observed::default() }, false),
-            (Observed { code: Some(127), ..observed(&["a"], 10) }, false),
-            (Observed { code: None, ..observed(&["a"], 10) }, false),
+            (TestObservation { code: Some(1), ..TestObservation::default() }, false),
+            (TestObservation { code: Some(127), ..observed(&["a"], 10) }, false),
+            (TestObservation { code: None, ..observed(&["a"], 10) }, false),
         ] {
             assert_eq!(known.excuses(&now), is_excused, "{now:?}");
         }
@@ -233,7 +238,11 @@ mod tests {
         assert_eq!(red(&["t.py::test_new"], 3).unwrap().count(), 1);
         assert!(red(&["t.py::test_old"], 3).is_err(), "an old test");
         assert!(red(&["t.py::test_new"], 2).is_err(), "one passes no more");
-        assert!(before.require_new(&Observed { code: Some(0), ..Observed::default() }, added).is_err());
+        assert!(
+            before
+                .require_new(&TestObservation { code: Some(0), ..TestObservation::default() }, added)
+                .is_err()
+        );
         assert_eq!(before.require_new(&unnamed(2, 3), added).unwrap().count(), 2);
         let known = KnownRed::of(&observed(&["t.py::test_a"], 3));
         assert!(known.require_new(&observed(&["t.py::test_a"], 3), added).is_err(), "nothing new");
@@ -249,9 +258,9 @@ mod tests {
             KnownRed::none_of(4),
             unread,
         ] {
-            assert_eq!(KnownRed::read(&known.quoted(TO_BE_MENDED), TO_BE_MENDED), Some(known));
+            assert_eq!(KnownRed::read(&known.quoted(EXPECTED_FAILURES), EXPECTED_FAILURES), Some(known));
         }
-        assert_eq!(KnownRed::read(&Body::default(), TO_BE_MENDED), None);
+        assert_eq!(KnownRed::read(&Body::default(), EXPECTED_FAILURES), None);
     }
 
     #[test]

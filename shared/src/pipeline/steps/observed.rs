@@ -10,7 +10,7 @@ use crate::process::{Ending, SupervisedEnd};
 
 /// How a test command ended, and what its output says about tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct TestObservation {
     /// The exit code; `None` if it did not start, was killed or timed out.
     pub code: Option<i32>,
     /// The counts, if the output contains them.
@@ -23,7 +23,7 @@ pub struct Observed {
     pub log_error: Option<String>,
 }
 
-impl Observed {
+impl TestObservation {
     /// Reads what a program printed.
     #[must_use]
     pub fn of(ended: &SupervisedEnd) -> Self {

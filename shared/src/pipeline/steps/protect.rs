@@ -289,8 +289,9 @@ pub fn find_permit_mistake(pathspec: &str) -> Option<String> {
     if leaves_top {
         return Some(format!("'{pathspec}' must be a path from the top of the repository, without '..'"));
     }
-    names_no_path(pathspec)
-        .then(|| format!("'{pathspec}' names no path; name the files or folders that may be changed, such as tests/"))
+    names_no_path(pathspec).then(|| {
+        format!("'{pathspec}' names no path; name the files or folders that may be changed, such as tests/")
+    })
 }
 
 /// Whether a pathspec matches everything, or everything but something. A permission must name what it is for.

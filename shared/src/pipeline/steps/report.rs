@@ -42,7 +42,7 @@ impl TaskRun<'_, '_, '_> {
         entry.body = Body::new(&heading, "");
         let _ = entry.trailers.set(Key::Report, &path);
         let delivery = StagedCommit { tree, tip: self.recorder.head(), changes: &[change], index: None };
-        let event = self.recorder.deliver(entry, delivery, &[])?;
+        let event = self.recorder.record_staged(entry, delivery, &[])?;
         self.recorded(event, None, Expense::default());
         Ok(())
     }

@@ -10,8 +10,8 @@ use crate::{
     message::{Body, Key, Status, Step, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
-        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
-        OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
+        AgentCall, CallReply, ConcurrentChildren, Expense, FinishedCall, IgnoredChanges, NextStep, OtherRepo,
+        PipelineError, ProtectedChanges, ReplyDoubt, Sessions, Stage, StepRunner, TaskContext, TaskRun,
         Verdict,
         checkout::{guard::CheckoutWatch, other_repo::TaskRepo, review_guard, violations::Violations},
         steps::{
@@ -349,10 +349,12 @@ fn reject_doubtful_answer(called: FinishedCall, violation: Option<String>) -> Fi
     let result = called.result.map(|reply| {
         let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
-            Doubt::PrintedLate => Some("a process that it had started printed output after it had ended"),
-            Doubt::Stopped => Some("it did not end after its result"),
-            Doubt::Misled => Some("another process wrote to its prompt or to its list of tools"),
-            Doubt::Rejected => None,
+            ReplyDoubt::PrintedLate => {
+                Some("a process that it had started printed output after it had ended")
+            }
+            ReplyDoubt::Stopped => Some("it did not end after its result"),
+            ReplyDoubt::Misled => Some("another process wrote to its prompt or to its list of tools"),
+            ReplyDoubt::Rejected => None,
         });
         match violation.or(doubt.map(str::to_owned)) {
             Some(message) => {
@@ -382,7 +384,7 @@ pub fn judge_reply(reply: CallReply) -> Result<(), String> {
 fn verdict_of(reply: &CallReply) -> (Verdict, String) {
     match &reply.outcome {
         // Output after a rejection may come from another program, and does not turn it into an approval.
-        CallOutcome::Success { text, .. } if reply.doubt == Some(Doubt::Rejected) => {
+        CallOutcome::Success { text, .. } if reply.doubt == Some(ReplyDoubt::Rejected) => {
             (Verdict::Rejected, text.clone())
         }
         CallOutcome::Success { text, .. } => (Verdict::of(text), text.clone()),

@@ -14,8 +14,8 @@ use crate::{
     message::{Body, Key, Trailers, last_chars},
     name::{Attempt, Oid, RepoName},
     pipeline::{
-        CommandCounts, ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED,
-        TaskContext, TaskRun, TestsBefore,
+        CommandCounts, ConcurrentChildren, Counts, EXPECTED_FAILURES, KnownRed, PipelineError, TaskContext,
+        TaskRun, TestObservation, TestsBefore,
         calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{
             other_repo::TestedFiles,
@@ -39,7 +39,7 @@ pub struct TestResult {
     /// Why not, in one line.
     pub why: Option<String>,
     /// The counts and names of tests in the output.
-    pub observed: Observed,
+    pub observed: TestObservation,
     /// How many tests each command ran.
     pub counted: CommandCounts,
     /// The output that the commit quotes.
@@ -143,10 +143,10 @@ impl TaskContext<'_> {
         let mark = Unfinished::name_of(recorder.branch(), &tested.task.id, tested.attempt);
         let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
-        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
+        let here = before.map(|before| before.restore(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
         let of = (&tested.task.id, tested.attempt);
-        let changed = elsewhere.put_back(self.other_test_repos(), other_writers, of)?;
+        let changed = elsewhere.restore(self.other_test_repos(), other_writers, of)?;
         violations.extend(here.into_iter().flatten());
         violations.extend(changed);
         Ok(GuardedTest { result, violations })
@@ -235,7 +235,7 @@ impl TaskContext<'_> {
 #[derive(Default)]
 struct TestTotals {
     counted: CommandCounts,
-    observed: Option<Observed>,
+    observed: Option<TestObservation>,
     why: Option<String>,
     /// One line for each command that failed.
     failures: Vec<String>,
@@ -252,7 +252,7 @@ impl TestTotals {
     /// Adds a command. `key` is the name under which its counts are recorded.
     fn add(&mut self, (placed, key): (&PlacedTest, Option<&str>), ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
-        let observed = Observed::of(ended);
+        let observed = TestObservation::of(ended);
         if let Some(key) = key {
             self.counted.add(key, observed.tally);
         }
@@ -357,7 +357,7 @@ impl TaskRun<'_, '_, '_> {
         let is_added = |line: &&str| line.starts_with('+') && !line.starts_with("+++");
         let added: Vec<&str> = patch.lines().filter(is_added).collect();
         Ok(match self.known_red.require_new(&result.observed, &added.join("\n")) {
-            Ok(new) => passed(result, new.quoted(TO_BE_MENDED)),
+            Ok(new) => passed(result, new.quoted(EXPECTED_FAILURES)),
             Err(why) => {
                 let body = Body::new(FAILED, &why).followed_by(result.body);
                 TestResult { is_passed: false, why: Some(why), body, ..result }

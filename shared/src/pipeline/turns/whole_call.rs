@@ -78,7 +78,7 @@ impl TaskRun<'_, '_, '_> {
 
     /// Commits a step together with the turn of an agent that reports none. If the session cannot be written, the
     /// commit is made anyway.
-    pub(in crate::pipeline) fn deliver_with_whole_call(
+    pub(in crate::pipeline) fn record_with_whole_call(
         &mut self,
         recorder: &mut RunRecorder<'_>,
         (mut entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
@@ -104,7 +104,7 @@ impl TaskRun<'_, '_, '_> {
             (Ok(()), Some(prepared)) => recorder.finish_step((prepared, moves), &delivery),
             _ => {
                 let prepared = recorder.prepare(entry, delivery.tree)?;
-                recorder.deliver_step((prepared, moves), &delivery, ended)
+                recorder.commit_step((prepared, moves), &delivery, ended)
             }
         };
         Ok(delivered?)

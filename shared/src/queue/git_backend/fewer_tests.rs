@@ -36,7 +36,7 @@ impl GitQueue<'_> {
             return Ok((None, 0));
         }
         let before = self.counts_before()?;
-        let known_fall = before.find_fall(&key, tally);
+        let known_fall = before.describe_decrease(&key, tally);
         // If nothing is recorded yet, only the target can tell what ran before.
         let is_first = !before.has(&key) && !tally.is_unknown();
         let (fall, runs) = if known_fall.is_some() || is_first {
@@ -70,7 +70,7 @@ impl GitQueue<'_> {
         }
         let mut at_base = CommandCounts::default();
         at_base.set(key, record.tally);
-        Ok((at_base.find_fall(key, now), runs))
+        Ok((at_base.describe_decrease(key, now), runs))
     }
 
     /// The name under which the tests of a gate are recorded.

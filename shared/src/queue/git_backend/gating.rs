@@ -18,7 +18,9 @@ use crate::{
     git::RefMove,
     message::last_chars,
     name::{Oid, TaskId},
-    pipeline::{ConcurrentChildren, KnownRed, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
+    pipeline::{
+        ConcurrentChildren, KnownRed, PipelineError, Redaction, TestObservation, TestTally, ran_no_tests,
+    },
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Failing, GATES, Gate, GateVerdict, QueueError, RememberedResults, Ticket},
     record::log_time,
@@ -261,7 +263,7 @@ impl GitQueue<'_> {
         };
         let result = GateRecord {
             answer,
-            tally: Observed::of(&ended).tally,
+            tally: TestObservation::of(&ended).tally,
             gate: gate.clone(),
             commit,
             tree,
@@ -373,7 +375,7 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
         Ending::Exited(126 | 127) => (Answer::Broken, why),
         Ending::Exited(0) if gate.is_test => (Answer::Green, why),
-        Ending::Exited(_) if gate.known_red.excuses(&Observed::of(ended)) => {
+        Ending::Exited(_) if gate.known_red.excuses(&TestObservation::of(ended)) => {
             (Answer::Green, format!("{why}, but only because of tests that are known to fail"))
         }
         Ending::Exited(_) if ran_no_tests(&output) => (Answer::Broken, format!("{why}, but ran no tests")),
@@ -401,8 +403,8 @@ impl GitQueue<'_> {
         let mut there = self.stacked_below(onto);
         there.insert(&ticket.task);
         let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
-        for (red, menders) in &self.options.plan.tests_first {
-            let is_open = menders.is_empty() || !menders.iter().all(is_there);
+        for (red, find_fixing_tasks) in &self.options.plan.tests_first {
+            let is_open = find_fixing_tasks.is_empty() || !find_fixing_tasks.iter().all(is_there);
             let own = KnownRed::of_task(run, red).filter(|_| is_there(red) && is_open);
             known = own.map_or(known.clone(), |own| known.join(&own));
         }

@@ -133,7 +133,7 @@ impl GitQueue<'_> {
         place.begin_merge(ticket.source)?;
         note_opened(&scratch, &ticket.scope)?;
         let tree = self.repository.tree_of(resolved)?;
-        place.put_back(tree, &place.changes(place.snapshot()?, tree)?)?;
+        place.restore_paths(tree, &place.changes(place.snapshot()?, tree)?)?;
         place.stage_tree(tree)?;
         Ok(Some(format!("correct it in '{}'", scratch.path.display())))
     }

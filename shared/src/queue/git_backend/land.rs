@@ -14,11 +14,11 @@ use super::{
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
     git::{RefMove, note_landing},
-    message::{Body, Key, Message, Status, Subject, Wording},
+    message::{Body, Key, Message, Status, Subject, SubjectParts},
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
-        Afterwards, Gate, LandingStep, LoggedOutcome, Position, Published, QueueBackend, QueueError, Ticket,
+        Afterwards, Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
         TicketState, store::OutcomeWritten, target::MoveResult,
     },
 };
@@ -60,7 +60,7 @@ impl GitQueue<'_> {
         red: &[Gate],
     ) -> Result<String, QueueError> {
         let status = Status::Merge;
-        let wording = Wording { name: &ticket.name, attempt: Attempt(0), max: 0 };
+        let wording = SubjectParts { name: &ticket.name, attempt: Attempt(0), max: 0 };
         let subject = Subject {
             branch: ticket.scope.clone(),
             task: Some(ticket.task.clone()),
@@ -238,7 +238,7 @@ impl GitQueue<'_> {
 
     /// Verifies a landing: the branch is at the last step or after it, and every step joins the one before with its
     /// source and has the tree that was tested.
-    fn prove(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Position, QueueError> {
+    fn prove(&mut self, base: Oid, steps: &[LandingStep]) -> Result<TargetTip, QueueError> {
         let commits: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         let last = commits.last().copied().unwrap_or(base);
         let unproved = |what: &str| QueueError::Unproved {

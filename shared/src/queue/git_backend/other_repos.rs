@@ -187,7 +187,7 @@ impl OtherTarget {
 
     /// Moves the branch so that it has a commit that landed. If others have committed on the branch since, they are
     /// merged.
-    fn bring(&self, landed: Oid) -> Result<(), QueueError> {
+    fn advance_to_landed(&self, landed: Oid) -> Result<(), QueueError> {
         let unfinished = |why: String| QueueError::Unfinished {
             repo: self.name.clone(),
             branch: self.branch.clone(),
@@ -306,13 +306,13 @@ impl GitQueue<'_> {
     pub(super) fn land_elsewhere(&mut self, moves: &[(OtherTarget, Oid)]) -> Result<(), QueueError> {
         // From now on, merges are made on top of the branches.
         self.landings.clear();
-        moves.iter().try_for_each(|(target, landed)| target.bring(*landed))
+        moves.iter().try_for_each(|(target, landed)| target.advance_to_landed(*landed))
     }
 
     /// Finishes a landing that was interrupted after the target was moved here.
     pub(super) fn finish_landing(&mut self, merge: Oid) -> Result<(), QueueError> {
         for (name, landed) in landed_with(self.repository, merge)?.0 {
-            self.require_target(&name)?.bring(landed)?;
+            self.require_target(&name)?.advance_to_landed(landed)?;
         }
         Ok(())
     }
@@ -406,7 +406,7 @@ pub fn finish_landings(
         let Some(landed) = landed_with(repository, merge)?.0.remove(name) else { continue };
         let head = other.find_branch(branch)?.ok_or_else(|| QueueError::NoTarget(branch.clone()))?;
         let (repository, branch) = (other.clone(), branch.clone());
-        OtherTarget { name: name.clone(), repository, branch, head }.bring(landed)?;
+        OtherTarget { name: name.clone(), repository, branch, head }.advance_to_landed(landed)?;
     }
     Ok(())
 }

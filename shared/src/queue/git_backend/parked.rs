@@ -12,7 +12,7 @@ use crate::{
     history::Event,
     name::{Oid, TaskId},
     queue::{
-        Gate, GateVerdict, Position, QueueError, QueueEvent, RememberedResults, StoredTicket, Ticket,
+        Gate, GateVerdict, QueueError, QueueEvent, RememberedResults, StoredTicket, TargetTip, Ticket,
         TicketState,
     },
 };
@@ -43,14 +43,14 @@ impl GitQueue<'_> {
     }
 
     /// The position of the target.
-    pub(super) fn position(&mut self) -> Result<Position, QueueError> {
+    pub(super) fn position(&mut self) -> Result<TargetTip, QueueError> {
         let position = self.target().require()?;
         self.checked(position)
     }
 
     /// The position without its parked landing if that cannot be trusted. It is saved, and its tickets are merged
     /// again.
-    pub(super) fn checked(&mut self, position: Position) -> Result<Position, QueueError> {
+    pub(super) fn checked(&mut self, position: TargetTip) -> Result<TargetTip, QueueError> {
         let Some(parked) = position.parked.filter(|parked| !is_known(*parked)) else {
             return Ok(position);
         };

@@ -9,8 +9,8 @@ use crate::{
     message::Status,
     name::{Oid, RepoName, TaskId},
     queue::{
-        EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
-        RecentTries, StoredTicket, Ticket, TicketState, accept_others_commits,
+        EarlierLanding, LoggedOutcome, Parking, QueueBackend, QueueError, QueueEvent, QueueView, RecentTries,
+        StoredTicket, TargetTip, Ticket, TicketState, accept_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket::REWRITTEN,
@@ -26,7 +26,7 @@ const FEW: usize = 32;
 /// A consistent view of the queue.
 pub(in crate::queue) struct Seen {
     pub(super) view: QueueView,
-    pub(super) position: Position,
+    pub(super) position: TargetTip,
 }
 
 /// A run, and the task branches that it was read with.
@@ -42,7 +42,7 @@ struct Listing {
     branches: Vec<Ref>,
     /// The names of these branches, whether they exist or not.
     names: BTreeSet<String>,
-    position: Position,
+    position: TargetTip,
 }
 
 impl GitQueue<'_> {
@@ -174,7 +174,7 @@ impl GitQueue<'_> {
     }
 
     /// Adds the commits that have just landed to the known run, unless something else has come to the target.
-    pub(super) fn add_landed(&mut self, now: &Position, (base, last): (Oid, Oid), commits: &[RawCommit]) {
+    pub(super) fn add_landed(&mut self, now: &TargetTip, (base, last): (Oid, Oid), commits: &[RawCommit]) {
         let Some(known) = self.run.as_mut().filter(|known| known.run.scope.tip == Some(base)) else {
             return;
         };
@@ -185,7 +185,7 @@ impl GitQueue<'_> {
     }
 
     /// Moves the branch to the landing parked for it, if its checkout permits it now.
-    pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
+    pub(in crate::queue) fn land_parked(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
             let is_parked = |stored: &StoredTicket| {
@@ -275,7 +275,7 @@ impl GitQueue<'_> {
         Some(format!("it completes '{unasked}', and the tests of that phase have not been approved"))
     }
 
-    fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {
+    fn is_parked(&self, commit: Oid, position: &TargetTip) -> Result<bool, QueueError> {
         Ok(position.parked.is_some() && !self.repository.is_ancestor(commit, position.branch)?)
     }
 

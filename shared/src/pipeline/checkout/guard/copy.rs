@@ -256,7 +256,7 @@ impl WatchedCopy {
             {
                 continue;
             }
-            found.push(self.put_back((path, watch_mode), before, &after));
+            found.push(self.restore_path((path, watch_mode), before, &after));
         }
         found
     }
@@ -299,7 +299,9 @@ impl WatchedCopy {
         };
         folders
             .filter(is_overfull)
-            .map(|folder| self.put_back((folder, WatchMode::Folder), &FileState::Folder, &FileState::Folder))
+            .map(|folder| {
+                self.restore_path((folder, WatchMode::Folder), &FileState::Folder, &FileState::Folder)
+            })
             .collect()
     }
 
@@ -308,7 +310,7 @@ impl WatchedCopy {
         below.take_while(|(path, _)| path.starts_with(folder)).count()
     }
 
-    fn put_back(
+    fn restore_path(
         &self,
         (path, watch_mode): (&Path, WatchMode),
         before: &FileState,

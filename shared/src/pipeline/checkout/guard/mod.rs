@@ -37,7 +37,7 @@ use crate::{
     agent::{ProtectedPath, Runner},
     git::{Repository, UsersMarks},
     pipeline::checkout::violations::Violations,
-    process::{ChildReach, put_back_locks},
+    process::{ChildReach, retake_lost_locks},
     settings::ReviewsIn,
 };
 
@@ -281,7 +281,7 @@ impl RepoState {
             return;
         }
         let git_dir = self.before.as_ref().map(WatchedCopy::git_dir);
-        self.violations.extend(git_dir.map(put_back_locks).unwrap_or_default());
+        self.violations.extend(git_dir.map(retake_lost_locks).unwrap_or_default());
         self.violations.extend(self.modules.move_new());
         self.marks.iter_mut().for_each(UsersMarks::clear_new);
         // Last, because the files that are watched more closely have been restored by now.

@@ -101,7 +101,7 @@ impl StoppedOperation {
             if is_allowed || self.is_new_folder(name) {
                 continue;
             }
-            found.push(self.put_back(name, before));
+            found.push(self.restore_file(name, before));
         }
         found.extend(self.replaced(&now));
         found
@@ -143,7 +143,7 @@ impl StoppedOperation {
             .collect()
     }
 
-    fn put_back(&self, name: &str, before: Option<&Vec<u8>>) -> String {
+    fn restore_file(&self, name: &str, before: Option<&Vec<u8>>) -> String {
         let (path, shown) = (self.git_dir.join(name), self.shown(name));
         let restored = || -> io::Result<PathBuf> {
             let kept = move_aside(&self.common_dir, &path)?;

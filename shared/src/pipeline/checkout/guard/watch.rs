@@ -27,7 +27,7 @@ use crate::{
     },
     message::visible,
     pipeline::checkout::violations::Violations,
-    process::{OthersReach, WorkPlace},
+    process::{FolderWriter, OthersReach},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -46,7 +46,7 @@ pub struct CheckoutWatch {
     /// Named pipes and other special files that already were in the worktree.
     special: Vec<PathBuf>,
     /// While it is set, scans of the worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<WorkPlace>>,
+    work_place: Mutex<Option<FolderWriter>>,
     /// What all worktrees of the run share. `None` if the watch of another worktree of the child compares it.
     run: Option<RunWatch>,
 }
@@ -70,7 +70,7 @@ struct RepoWatch {
     objects: ObjectWatch,
     refs: RefWatch,
     /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<WorkPlace>>,
+    work_place: Mutex<Option<FolderWriter>>,
 }
 
 impl CheckoutWatch {
@@ -95,7 +95,7 @@ impl CheckoutWatch {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
         trust_index_again(repository);
-        let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
+        let work_place = Mutex::new(repository.worktree.as_deref().map(FolderWriter::begin));
         Self {
             running_children,
             own: own(repository, &reviewers, running_children),
@@ -249,7 +249,7 @@ impl RepoWatch {
             homes: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
-            work_place: Mutex::new(top.map(WorkPlace::begin)),
+            work_place: Mutex::new(top.map(FolderWriter::begin)),
         }
     }
 

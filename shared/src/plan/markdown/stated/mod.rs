@@ -413,8 +413,8 @@ fn is_declared_throughout(
     let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
     let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
     let span = leaves.get(first..=last).unwrap_or_default();
-    let reported = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
-    count >= 3 && count * 2 >= leaves.len() && reported * 10 >= span.len() * THROUGHOUT
+    let named = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
+    count >= 3 && count * 2 >= leaves.len() && named * 10 >= span.len() * THROUGHOUT
 }
 
 /// What tasks name throughout is all that they wait for.
