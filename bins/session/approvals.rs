@@ -79,7 +79,7 @@ pub(super) fn require(
     let mut commands = resume_options.approvals.clone();
     match frozen(repository, plan)? {
         Some(plan) => {
-            commands.extend(resume_options.read()?.commands_to_approve(&settings, &workspace, &plan)?)
+            commands.extend(resume_options.read()?.commands_to_approve(&settings, &workspace, &plan)?);
         }
         None => commands.extend(workspace.required_approvals()),
     }

@@ -182,21 +182,21 @@ impl Explain for SettingsError {
                 if in_git(key) && is_kind(key, ValueKind::Words) && key.ends_with(".command") =>
             {
                 let file = option_for(place);
-                return Some(format!(
+                Some(format!(
                     "for example: git config{file} --replace-all {} \"$(printf '%s\\n' robot '{{prompt}}')\"",
                     shell_word(key)
-                ));
+                ))
             }
             Self::WrongValue { key, found, .. } if found.starts_with('[') => {
                 let words: Vec<String> = serde_json::from_str(found).unwrap_or_default();
                 let typed: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
                 let command = serde_json::Value::from(typed.join(" "));
                 let is_list = is_kind(key, ValueKind::Command) && !words.is_empty();
-                return is_list.then(|| format!("write the command as one text: {key} = {command}"));
+                is_list.then(|| format!("write the command as one text: {key} = {command}"))
             }
             Self::WrongValue { key, .. } => {
                 let words = "an empty command checks nothing; name a command, or remove the key";
-                return is_kind(key, ValueKind::Command).then(|| words.to_owned());
+                is_kind(key, ValueKind::Command).then(|| words.to_owned())
             }
             _ => None,
         }
