@@ -142,6 +142,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
             };
             waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.clone()));
         }
+        if let Some([one, other, ..]) = run.find(&task).map(|history| &*history.forks) {
+            return Err(opened.with_hints(GardenerError::Forked { task, commits: [*one, *other] }));
+        }
         return Err(opened.with_hints(GardenerError::not_ready(&task, &waits, &progress)));
     }
     opened.inherit_options(&planned, &run)?;

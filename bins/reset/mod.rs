@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, LeftoverWork, TypedOptions, save_own_branch},
+    gardener::{GardenerError, LeftoverWork, TypedOptions, find_started_in_lane, save_own_branch},
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, SubjectParts},
@@ -121,7 +121,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             tell_reset(ui, (&repository, &run), task, commit)?;
             ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
             ui.note(&format!("they are saved as {saved}"));
-            let builds_on = complete_dependents(&repository, &run, task)?;
+            let mut builds_on = complete_dependents(&repository, &run, task)?;
+            builds_on
+                .retain(|dependent| !args.tasks.iter().any(|reset| reset.as_str() == dependent.to_string()));
             if !builds_on.is_empty() {
                 ui.note(&format!(
                     "complete tasks that depend on {task} stay complete: {}",
@@ -245,7 +247,14 @@ fn untouched(
             let words = format!(
                 "task '{task}' was interrupted in its first attempt and has committed nothing, so there is nothing to reset"
             );
-            let hint = format!("the next run starts it again: git arborist gardener{scope}");
+            let is_in_lane = planned
+                .map(|(_, found)| found)
+                .map(|found| find_started_in_lane(repository, run, &[found]))
+                .transpose()?
+                .flatten()
+                .is_some();
+            let switches = if is_in_lane { format!(" --isolate --only {task}") } else { String::new() };
+            let hint = format!("the next run continues it: git arborist gardener{switches}{scope}");
             return Ok(Failure::new(Exit::No, words).hint(hint));
         }
         let words = format!("task '{task}' has not started, so there is nothing to reset");

@@ -61,7 +61,12 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = start_in(&first)?;
     let mut resume_options = args.continue_args.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
-        Failure::new(Exit::No, format!("session '{}' has no plan to continue", newest.record.session))
+        let session = &newest.record.session;
+        let words = format!("session '{session}' began without a plan file, so it cannot be replayed");
+        let turn = args.turn;
+        Failure::new(Exit::No, words).hint(format!(
+            "to go back to that turn in the session itself, run: git arborist session resume {session} --turn {turn}"
+        ))
     })?;
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;

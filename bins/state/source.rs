@@ -8,7 +8,7 @@ use arborist_core::{
     git::{Repository, plain_path},
     history::Run,
     message::PlanRef,
-    plan::{Plan, PlanError, find_usual_plan},
+    plan::{Plan, PlanError, find_plans},
     progress::PlanMarks,
     safe_files,
     settings::Settings,
@@ -75,7 +75,8 @@ pub(super) fn find(
             None => failure,
         });
     }
-    match find_usual_plan(top, Some(&run.scope.branch)) {
+    let mut plans = find_plans(top, Some(&run.scope.branch));
+    match plans.pop().filter(|_| plans.is_empty()) {
         Some(name) => {
             let bytes = safe_files::read_beneath(top, &name);
             load((name, top), bytes, boxes)

@@ -261,7 +261,7 @@ fn tests_are_not_run_outside_a_sandbox_that_the_user_chose() {
             }
             let chosen = if is_of_step { "auto" } else { mode };
             let run = repo.arborist(["gardener", "--sandbox", chosen, "--test-command", test]).exits(1);
-            let run = run.err("was not tried outside of it, because a sandbox was chosen for it");
+            let run = run.err("were not tried outside of the sandbox, because a sandbox was chosen for it");
             assert!(!repo.home().join("data/file").exists(), "{mode}");
             let said = run.err(&advice(&repo, "data")).stderr();
             // Both commands of the hints work.
@@ -288,13 +288,13 @@ fn tests_are_not_run_outside_the_sandbox_if_history_may_contain_code_of_agents()
             let args = ["gardener", "--sandbox", "auto", "--test-command", test];
             let run = repo.arborist([&args, place].concat()).exits(1);
             let run = run.err("the sandbox allows no changes to");
-            run.err("was not tried outside of it, because a run has worked in this clone");
+            run.err("were not tried outside of the sandbox, because a run has worked in this clone");
             assert!(!repo.home().join("data/file").exists(), "{backend} {place:?}");
         }
         // Ignored files of the run are still in the checkout.
         repo.git(["switch", "-q", "before"]).succeeds();
         let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", test]).exits(1);
-        run.err("was not tried outside of it, because a run has worked in this clone");
+        run.err("were not tried outside of the sandbox, because a run has worked in this clone");
         assert!(!repo.home().join("data/file").exists(), "{backend}");
     }
 }

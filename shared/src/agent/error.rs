@@ -174,6 +174,10 @@ impl Explain for AgentError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::UnknownRunner { name, .. } if name.trim().is_empty() => Some(format!(
+                "name a runner; known runners: {}",
+                Preset::names().collect::<Vec<_>>().join(", ")
+            )),
             Self::UnknownRunner { name, .. } if name.contains(['/', '.']) => Some(format!(
                 "a runner is a name, not a path; to define one, run: git config arborist.runners.NAME.command {}",
                 shell_word(name)

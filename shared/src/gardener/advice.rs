@@ -1,7 +1,6 @@
 //! What people can do if a run cannot start or continue: the hints of [`GardenerError`](super::GardenerError).
 
-use super::RedCause;
-use super::{LostBranch, TypedOptions};
+use super::{LostBranch, RedCause, TypedOptions, UntriedOutside};
 use crate::{
     history::{Run, State, TaskHistory},
     name::{BranchName, SessionId, TaskId},
@@ -58,10 +57,12 @@ const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the 
 const WITHOUT_SANDBOX: &str = "git config arborist.steps.test.sandbox.mode off";
 
 /// How to find out whether only the sandbox makes the tests fail, and what to do then.
-fn advice_to_try_outside(command: &str) -> String {
+fn advice_to_try_outside((untried, command): (&UntriedOutside, &str)) -> String {
     let command = shell_word(command);
+    let denials: String = untried.denials.iter().map(|note| format!("\n{note}")).collect();
     format!(
-        "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
+        "{denials}\nthe tests were not tried outside of the sandbox, because {}\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}",
+        untried.reason
     )
 }
 
@@ -86,7 +87,7 @@ pub(super) fn baseline_advice(
     is_elsewhere: bool,
     names_tests: bool,
     cause: RedCause,
-    untried: Option<&str>,
+    untried: Option<(&UntriedOutside, &str)>,
 ) -> String {
     let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };

@@ -59,13 +59,22 @@ pub struct Probe<'a> {
     pub may_leave_sandbox: bool,
 }
 
+/// Why a command that fails in the sandbox was not run outside of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UntriedOutside {
+    /// Why.
+    pub reason: &'static str,
+    /// What the sandbox refused, as far as the output tells.
+    pub denials: Vec<String>,
+}
+
 /// How a command that fails in the sandbox ends outside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutsideResult {
     /// Nothing limits it, or what it does there is not asked for.
     Unasked,
     /// It was not run there, because it may run code of agents, or because the user demands a sandbox.
-    Untried,
+    Untried(UntriedOutside),
     /// It succeeds. These messages say what the sandbox refused, as far as the output tells.
     Green(Vec<String>),
     /// It fails, too.
@@ -137,10 +146,9 @@ impl Probe<'_> {
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
-            let denials = suffix(&denials);
-            let why =
-                format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
-            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Untried });
+            let why = format!("{why}, in the sandbox");
+            let outside = OutsideResult::Untried(UntriedOutside { reason, denials });
+            return Ok(Baseline::Red { why, cause, observed, outside });
         }
         let mut log = self.open_log()?;
         // The log is only for people.

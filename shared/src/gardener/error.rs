@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    LostBranch, RedCause, UnacceptedChange,
+    LostBranch, RedCause, UnacceptedChange, UntriedOutside,
     advice::{
         advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
         advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
@@ -21,7 +21,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
-    process::LockError,
+    process::{LockError, shell_word},
     progress::Progress,
     queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, words_on_unmerged},
     record::RecordError,
@@ -108,6 +108,8 @@ pub enum GardenerError {
     OperationInProgress(&'static str),
     #[error("no plan was found")]
     NoPlan,
+    #[error("{} plans were found: {}", .0.len(), .0.join(", "))]
+    SeveralPlans(Vec<String>),
     #[error("the plan has no task or phase '{task}'")]
     NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
     #[error("--only {} and --until {until} have no task in common: '{until}' comes first in the plan", name_some(.only))]
@@ -141,7 +143,8 @@ pub enum GardenerError {
         is_elsewhere: bool,
         names_tests: bool,
         cause: RedCause,
-        untried: Option<String>,
+        untried: Option<UntriedOutside>,
+        command: String,
     },
     #[error("the tests fail in the sandbox, but pass outside of it: {why} (log: {log})")]
     RedInSandbox { why: String, denials: Vec<String>, log: String },
@@ -162,7 +165,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("{} {} already done in the run of '{branch}', whose commits this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', and this run would start with its commits", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
@@ -310,6 +313,7 @@ impl Explain for GardenerError {
             | Self::NoPlace
             | Self::Log { .. } => Exit::Fatal,
             Self::NoPlan
+            | Self::SeveralPlans(_)
             | Self::NoTask { .. }
             | Self::NothingSelected { .. }
             | Self::NotReady { .. }
@@ -390,6 +394,10 @@ impl Explain for GardenerError {
                 "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch"
                     .into()
             }
+            Self::SeveralPlans(plans) => {
+                let first = plans.first().map(|plan| shell_word(plan)).unwrap_or_default();
+                format!("name one of them, for example with: --tree {first}")
+            }
             Self::NoPlan => {
                 "name a plan with --tree, or create tasks.md\nor run one task without a plan: git arborist garden -m 'what to do'"
                     .into()
@@ -427,8 +435,8 @@ impl Explain for GardenerError {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
-            Self::RedBaseline { is_elsewhere, names_tests, cause, untried, .. } => {
-                baseline_advice(*is_elsewhere, *names_tests, *cause, untried.as_deref())
+            Self::RedBaseline { is_elsewhere, names_tests, cause, untried, command, .. } => {
+                baseline_advice(*is_elsewhere, *names_tests, *cause, untried.as_ref().map(|untried| (untried, command.as_str())))
             }
             Self::RedInSandbox { denials, .. } => advice_on_denials(denials),
             Self::RedLeftovers { other, .. } => {

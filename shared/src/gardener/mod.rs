@@ -35,7 +35,7 @@ mod work_state;
 mod worker;
 
 pub use advice::continue_in_lane;
-pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, has_passed};
+pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, UntriedOutside, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};

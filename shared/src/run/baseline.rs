@@ -65,7 +65,7 @@ impl OpenRun {
         let counted = CommandCounts::of(&Redactor::redact(&secrets, command), tally);
         let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
-        let (is_untried, cause);
+        let (untried, cause);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
                 return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN).followed_by(counted));
@@ -83,8 +83,11 @@ impl OpenRun {
             }
             Baseline::Red { why, cause: red_cause, observed, outside } => {
                 cause = red_cause;
-                is_untried = outside == OutsideResult::Untried;
                 let is_by_sandbox = matches!(outside, OutsideResult::Green(_));
+                untried = match outside {
+                    OutsideResult::Untried(untried) => Some(untried),
+                    _ => None,
+                };
                 (if is_by_sandbox { format!("{why}, but only in the sandbox") } else { why }, observed)
             }
         };
@@ -92,8 +95,9 @@ impl OpenRun {
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            let untried = is_untried.then(|| Redactor::redact(&secrets, command));
-            let red = GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, cause, untried };
+            let command = Redactor::redact(&secrets, command);
+            let red =
+                GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, cause, untried, command };
             return Err(red.into());
         }
         let rule = match names_tests {

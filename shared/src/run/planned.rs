@@ -136,7 +136,7 @@ impl OpenRun {
         let is_first_use = run.start.as_ref().is_some_and(|start| start.plan.is_none()) && file.is_some();
         let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
         if self.request.new_run || run.start.is_none() {
-            let plan = now.ok_or(GardenerError::NoPlan)?;
+            let plan = now.ok_or_else(|| no_plan(&self.repository))?;
             let merged = if self.request.new_run { Vec::new() } else { self.find_merged(run, &plan)? };
             let path = file.as_ref().map(|file| file.path.clone());
             return Ok(Planned { plan, file, frozen: None, is_first_use: false, path, merged });
@@ -153,7 +153,7 @@ impl OpenRun {
         }
         let plan = if self.request.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
-        let plan = plan.ok_or(GardenerError::NoPlan)?;
+        let plan = plan.ok_or_else(|| no_plan(&self.repository))?;
         Ok(Planned { plan, file, frozen: kept, is_first_use, path, merged: Vec::new() })
     }
 
@@ -270,6 +270,12 @@ fn named_plan(request: &RunRequest, settings: &Settings) -> Option<String> {
 
 fn frozen_path(run: &Run) -> Option<String> {
     run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone())
+}
+
+/// The error if there is no plan, or more than one.
+fn no_plan(repository: &Repository) -> GardenerError {
+    let plans = find_plans(repository.top(), repository.head.branch.as_ref());
+    if plans.len() > 1 { GardenerError::SeveralPlans(plans) } else { GardenerError::NoPlan }
 }
 
 pub(super) fn usual_plan(repository: &Repository) -> Option<String> {

@@ -239,7 +239,11 @@ impl SettingsError {
             |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
         let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
         let names = beside.iter().map(|known| known.rsplit_once('.').map_or(*known, |(_, name)| name));
-        if let Some(meant) = nearest(name, names) {
+        // Tables beside it, such as `merge.gates`.
+        let in_section =
+            |known: &&'static str| known.strip_prefix(section)?.strip_prefix('.')?.split_once('.');
+        let tables = SETTINGS.iter().filter_map(|setting| in_section(&setting.key)).map(|(table, _)| table);
+        if let Some(meant) = nearest(name, names.chain(tables.filter(|table| *table != "*"))) {
             let dot = if section.is_empty() { "" } else { "." };
             return Some(format!("did you mean '{prefix}{section}{dot}{meant}'?"));
         }

@@ -24,7 +24,7 @@ settings! {
         variable: Some("ARBORIST_TREE"),
         kind: ValueKind::Text,
         expected: PATH,
-        default: DefaultValue::InWords("the first of task-tree.json, specs/<branch>/tasks.md, spec/tasks.md, tasks.md"),
+        default: DefaultValue::InWords("the first of task-tree.json, specs/<branch>/tasks.md, spec/tasks.md, tasks.md, otherwise the only other plan that is found"),
         about: "The plan: a task list in Markdown, or a task-tree.json; relative to the top of the repository.",
     }
     runner: Option<Sourced<String>> {

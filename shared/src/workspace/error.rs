@@ -77,7 +77,9 @@ fn no_push_remote(name: &RepoName, is_configured: bool) -> String {
     match is_configured {
         true => format!("'{name}' has no remote to push to (workspace.repos.{name}.remote)"),
         false => {
-            format!("no workspace is configured for '{name}', and only its settings name a remote to push to")
+            format!(
+                "a push goes to the remotes that the settings of a workspace name, and '{name}' has no such settings"
+            )
         }
     }
 }
