@@ -140,7 +140,7 @@ pub struct RunDocument {
     /// Gates that failed and then passed on the same commit.
     pub flaky: Vec<String>,
     /// The command that updates the checkout; null if nothing is parked.
-    pub land_parked: Option<String>,
+    pub bring_up: Option<String>,
 }
 
 /// The result for one task.
@@ -287,7 +287,7 @@ impl RunDocument {
             outcomes: report.outcomes.iter().map(outcome).collect(),
             gate_runs: report.gate_runs,
             flaky: report.flaky.clone(),
-            land_parked: report.parking.as_ref().map(|parking| parking.command.clone()),
+            bring_up: report.parking.as_ref().map(|parking| parking.command.clone()),
         }
     }
 }

@@ -179,11 +179,12 @@ fn describe_backends(
         None if sandbox.is_left_alone(child) => "leaves it to its own sandbox".to_owned(),
         None => "sets no limits".to_owned(),
     };
-    let can_take_away = used_backend(sandbox, child).is_some_and(ConfinementBackend::can_take_away);
+    let can_take_away = used_backend(sandbox, child).map(ConfinementBackend::can_take_away);
     let words = match (git, can_take_away) {
         ("private", _) => "agents get a copy that is thrown away",
-        (_, true) => "agents can only read it",
-        (_, false) => "agents can write to it if they work in your checkout",
+        (_, Some(true)) => "agents can only read it",
+        (_, Some(false)) => "agents can write to it if they work in your checkout",
+        (_, None) => "agents can write to it",
     };
     ui.line(&format!("git directory: {words}"));
     ui.line(&format!("mode {}: {used}\n", mode.as_str()));

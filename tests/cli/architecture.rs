@@ -259,7 +259,7 @@ fn only_ref_transactions_are_sent_to_git_through_a_pipe() {
     }
     let conversing = |(path, text): &(PathBuf, String)| {
         let is_door = path.ends_with("git/command.rs");
-        code(text).contains(".converse(") && !is_door && !path.starts_with("shared/src/process")
+        code(text).contains(".start_interactive(") && !is_door && !path.starts_with("shared/src/process")
     };
     let found: Vec<(PathBuf, String)> = sources("shared/src").into_iter().filter(conversing).collect();
     let names: Vec<_> = found.iter().filter_map(|(path, _)| path.file_name()?.to_str()).collect();

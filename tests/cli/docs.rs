@@ -114,7 +114,7 @@ impl Reader {
                 return (text.replace(&home, HOME), code.trim().parse().expect("an exit code"));
             }
             // Tests run without a sandbox, but readers do not.
-            if !(line.starts_with("  note ") && line.contains(" the sandbox was off: ")) {
+            if !(line.starts_with("  note ") && line.contains(" ran without a sandbox: ")) {
                 text.push_str(&line);
             }
         }

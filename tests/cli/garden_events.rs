@@ -137,7 +137,8 @@ fn the_last_event_contains_the_summary() {
         "unpushed": [],
         "foreign_commits": [],
         "moved_refs": [],
-        "sandbox_was_off": true,
+        "git_was_writable": true,
+        "lacked_sandbox": true,
     });
     assert_eq!(summary, &expected);
     assert_eq!(kinds(&events)[..3], ["note null", "note null", "run-begins null"]);

@@ -40,7 +40,7 @@ fn the_summary_lists_failed_and_waiting_tasks_and_the_next_command() {
         "1 completed (T001), 1 failed (T002), 1 left (T003)
   failed T002 \"Add the form\" after 2 attempts: the agent exited with code 4: the form is too hard
   left   T003 \"Wire it up\": waits for T002
-  note   the sandbox was off: agents could write to .git and to every file of your account
+  note   agents, or tests of their code, ran without a sandbox: they could change .git and every file of your account
   run    main, 1 of 3 done, 3 attempts in 0s
   log    git log {from}..{to}
   next   git arborist gardener --retry-failed --keep-going --max-retries 2

@@ -222,5 +222,8 @@ fn only_bwrap_can_provide_a_private_git_directory() {
     repo.git(["config", "--unset", "arborist.sandbox.git"]).succeeds();
     repo.git(["config", "arborist.runners.robot.sandbox.git", "private"]).succeeds();
     repo.arborist(args).exits(128).err("runners.robot.sandbox.git is private, which");
-    repo.arborist(["gardener", "--sandbox", "off"]).succeeds();
+    // Without a sandbox, the agent would commit to the repository itself.
+    repo.arborist(["gardener", "--sandbox", "off"])
+        .exits(128)
+        .err("runners.robot.sandbox.git is private, which");
 }

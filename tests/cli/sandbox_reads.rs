@@ -155,8 +155,7 @@ if [ "$driver" -gt 1 ] && head -c 1 /proc/$driver/environ | grep -q .; then exit
     }
 }
 
-const SANDBOX_WAS_OFF: &str =
-    "  note   the sandbox was off: agents could write to .git and to every file of your account\n";
+const SANDBOX_WAS_OFF: &str = "  note   agents, or tests of their code, ran without a sandbox: they could change .git and every file of your account\n";
 
 #[test]
 fn the_summary_says_that_the_sandbox_was_off() {

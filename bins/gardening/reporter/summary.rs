@@ -96,8 +96,8 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));
-    if account.sandbox_was_off {
-        lines.push(entry("note", SANDBOX_WAS_OFF));
+    if account.lacked_sandbox {
+        lines.push(entry("note", LACKED_SANDBOX));
     } else if account.git_was_writable {
         lines.push(entry("sandbox", GIT_WAS_WRITABLE));
     }
@@ -115,8 +115,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
 }
 
 /// What an agent could do without a sandbox.
-const SANDBOX_WAS_OFF: &str =
-    "the sandbox was off: agents could write to .git and to every file of your account";
+const LACKED_SANDBOX: &str = "agents, or tests of their code, ran without a sandbox: they could change .git and every file of your account";
 /// What an agent could do in the user's checkout.
 const GIT_WAS_WRITABLE: &str = "agents could write to .git in your checkout; to prevent that, use --isolate";
 

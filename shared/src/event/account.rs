@@ -70,9 +70,9 @@ pub struct RunAccount {
     /// the git directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub git_was_writable: bool,
-    /// Present and true if the sandbox was turned off for agents that worked.
+    /// Present and true if agents, or tests, gates or reviews of what they wrote, ran without a sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub sandbox_was_off: bool,
+    pub lacked_sandbox: bool,
 }
 
 /// A commit that a run did not make.

@@ -40,7 +40,7 @@ pub(super) struct AccountFacts<'a> {
     /// Whether agents of the run could write to the git directory although there is a sandbox.
     pub(super) is_git_writable: bool,
     /// Whether the sandbox was turned off for agents of the run.
-    pub(super) is_sandbox_off: bool,
+    pub(super) lacks_sandbox: bool,
 }
 
 impl AccountFacts<'_> {
@@ -95,7 +95,7 @@ impl AccountFacts<'_> {
             foreign_commits: log.foreign.clone(),
             moved_refs: log.moved_refs.clone(),
             git_was_writable: self.is_git_writable && log.attempts > 0 && !opening.offline,
-            sandbox_was_off: self.is_sandbox_off && log.attempts > 0 && !opening.offline,
+            lacked_sandbox: self.lacks_sandbox && log.attempts > 0 && !opening.offline,
         }
     }
 

@@ -220,7 +220,10 @@ impl OpenRun {
 
     /// Warns once in each run if nothing limits where agents can write.
     pub(super) fn warn_of_missing_sandbox(&self, run: &Run, listener: &mut dyn RunListener) {
-        if self.options.sandbox.is_missing() && self.is_new_run(run) {
+        // A run that began with a sandbox may continue on a system that has none.
+        let is_recorded =
+            !self.is_new_run(run) && run.start.as_ref().is_some_and(|start| start.lacks_sandbox);
+        if self.options.sandbox.is_missing() && !is_recorded {
             listener
                 .warn("this system has no sandbox: agents and tests can change any file that you can change");
             listener.hint("install bubblewrap, or use Linux 5.19 or newer, which has Landlock; to run without this warning, set sandbox.mode = \"off\"");

@@ -121,7 +121,7 @@ impl OpenRun {
             remaining: self.find_remaining(&run, &summary.failed, tip),
             is_git_writable: self.works_in_checkout()
                 && self.options.sandbox.leaves_git_writable(implementers()),
-            is_sandbox_off: self.options.sandbox.is_off_for(implementers()),
+            lacks_sandbox: self.options.sandbox.is_absent_for(implementers()),
         };
         Ok(facts.account())
     }

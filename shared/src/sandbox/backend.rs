@@ -27,21 +27,23 @@ impl Sandbox {
         mode != SandboxMode::Off && mode.backend().is_none()
     }
 
-    /// Whether one of these runners can write to the git directory of the user's own checkout when it implements a task, although
-    /// agents should be limited.
+    /// Whether one of these runners can write to the git directory of the user's own checkout when it
+    /// implements a task.
     #[must_use]
     pub fn leaves_git_writable<'r>(&self, mut runners: impl Iterator<Item = &'r str>) -> bool {
-        self.mode(None, None) != SandboxMode::Off
-            && runners.any(|runner| {
-                let mode = self.mode(Some("implement"), Some(runner));
-                !mode.backend().is_some_and(ConfinementBackend::can_take_away)
-            })
+        runners.any(|runner| {
+            let mode = self.mode(Some("implement"), Some(runner));
+            !mode.backend().is_some_and(ConfinementBackend::can_take_away)
+        })
     }
 
-    /// Whether one of these runners implements tasks without any limits, because the user has turned them off.
+    /// Whether nothing limits one of these runners when it implements a task, or the tests, gates and reviews of what it
+    /// wrote: the user has turned the sandbox off, or this system has none.
     #[must_use]
-    pub fn is_off_for<'r>(&self, mut runners: impl Iterator<Item = &'r str>) -> bool {
-        runners.any(|runner| self.mode(Some("implement"), Some(runner)) == SandboxMode::Off)
+    pub fn is_absent_for<'r>(&self, mut runners: impl Iterator<Item = &'r str>) -> bool {
+        let is_absent = |step: &str, runner: Option<&str>| self.mode(Some(step), runner).backend().is_none();
+        runners.any(|runner| is_absent("implement", Some(runner)))
+            || ["test", "gate", "review"].into_iter().any(|step| is_absent(step, None))
     }
 
     /// How a child is limited.

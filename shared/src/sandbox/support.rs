@@ -229,7 +229,7 @@ impl Sandbox {
         let Some(key) = self.find_private_git(runner) else { return Ok(()) };
         let mode = self.mode(Some("implement"), runner);
         let is_possible = mode.backend().is_some_and(ConfinementBackend::can_replace);
-        if mode == SandboxMode::Off || is_possible { Ok(()) } else { Err(SandboxError::Git { key }) }
+        if is_possible { Ok(()) } else { Err(SandboxError::Git { key }) }
     }
 
     /// The key that gives a runner a private git directory.

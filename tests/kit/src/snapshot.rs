@@ -9,7 +9,7 @@ use regex::Regex;
 static PLACEHOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         // Tests run without a sandbox, unless they test it, and each summary says so.
-        (r"(?m)^  note +the sandbox was off: .*\n", ""),
+        (r"(?m)^  note +agents, or tests of their code, ran without .*\n", ""),
         // The folder of a test, also as git and shells quote it.
         (r"(/[A-Za-z0-9_.+-]+)*/ga(?:rden)?(\\? |%20)(é|\\303\\251|%C3%A9)(\\? |%20)[0-9]{6}", "[root]"),
         (r"\b[0-9]{8}T?-?[0-9]{6}Z?(-[0-9a-z]+)*", "[session]"),
