@@ -415,3 +415,40 @@ fn a_run_without_tasks_is_not_called_no_run() {
     let said = repo.arborist(["state"]).succeeds().never("has no run yet");
     said.out("the run of 'main' has no tasks yet").err("both sides of a merge started a run");
 }
+
+#[test]
+fn a_run_and_state_find_a_plan_where_plan_finds_it() {
+    let repo = TestRepo::init();
+    repo.write("specs/001-x/tasks.md", "- [ ] T001 do it\n");
+    repo.commit("Add a plan\n");
+    repo.arborist(["state"]).succeeds().out("T001");
+    repo.write("specs/002-y/tasks.md", "- [ ] T001 do it\n");
+    repo.commit("Add another plan\n");
+    let several = repo.arborist(["gardener", "--runner", "demo"]).exits(1);
+    let several = several.err("error: 2 plans were found: specs/001-x/tasks.md, specs/002-y/tasks.md");
+    several.err("--tree specs/001-x/tasks.md");
+}
+
+#[test]
+fn an_empty_runner_name_gets_no_hint_that_defines_it() {
+    let repo = one_task();
+    let refused = repo.arborist(["gardener", "--runner", ""]).exits(129);
+    let refused = refused.err("name a runner; known runners: ");
+    assert!(!refused.stderr().contains("git config"), "{}", refused.stderr());
+}
+
+#[test]
+fn a_mistyped_table_of_a_section_is_recognised() {
+    let repo = one_task();
+    repo.write(".arborist/config.toml", "[merge]\ngate = \"true\"\n");
+    repo.arborist(["gardener", "--dry-run"]).exits(1).err("did you mean 'merge.gates'?");
+}
+
+#[test]
+fn tasks_that_are_reset_together_are_not_said_to_stay_complete() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n- [ ] T003 do c\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    let reset = repo.arborist(["reset", "--drop", "T001", "T002"]).succeeds();
+    assert!(!reset.stderr().contains("stay complete: T002"), "{}", reset.stderr());
+    reset.err("stay complete: T003");
+}

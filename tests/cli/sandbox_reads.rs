@@ -211,22 +211,27 @@ fn a_run_without_a_sandbox_warns_once_and_records_it() {
         return;
     }
     repo.write_script("../broken/bwrap", "#!/bin/sh\nexit 1\n");
-    let gardener = |args: &[&str]| {
+    let broken = repo.path("../broken");
+    let gardener = |repo: &TestRepo, args: &[&str]| {
         let mut command = repo.command("/usr/bin/python3", &repo.path(""));
         let path = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path);
         let path = path.map_or_else(|| std::env::var_os("PATH").unwrap(), std::ffi::OsStr::to_owned);
-        let path = [repo.path("../broken")].into_iter().chain(std::env::split_paths(&path));
+        let path = [broken.clone()].into_iter().chain(std::env::split_paths(&path));
         command.args(["-c", WITHOUT_LANDLOCK, "git", "arborist", "gardener", "--sandbox", "auto"]).args(args);
         Run::of(command.env("PATH", std::env::join_paths(path).unwrap()), b"")
     };
     let warning = "this system has no sandbox";
-    gardener(&["--only", "T001"]).succeeds().err(warning);
-    let again = gardener(&[]).succeeds();
+    gardener(&repo, &["--only", "T001"]).succeeds().err(warning);
+    let again = gardener(&repo, &[]).succeeds();
     assert!(!again.stderr().contains(warning), "{}", again.stderr());
     let start = repo.git(["log", "--format=%B", "--grep=Step: run-start"]).answer();
     assert!(start.contains("\nArborist-Sandbox: none"), "{start}");
     repo.arborist(["state"]).succeeds().out("without a sandbox");
     repo.arborist(["trailers", "check", "HEAD"]).succeeds();
+    // A run that began with a sandbox warns where it continues without one.
+    let other = self::repo("");
+    other.arborist(["gardener", "--sandbox", "auto", "--only", "T001"]).succeeds();
+    gardener(&other, &[]).succeeds().err(warning);
 }
 
 #[test]
