@@ -150,6 +150,36 @@ fn a_private_head_that_cannot_be_read_fails_the_attempt_and_deletes_nothing() {
 }
 
 #[test]
+fn after_a_crash_the_files_of_an_older_commit_are_not_committed() {
+    let script = "[ $ARBORIST_TASK != T001 ] || { echo x > T001.txt; exit; }
+        [ ! -e \"$ROOT/kill\" ] || { git checkout -q other; echo half > half.txt; sleep 60; }
+        echo x > T002.txt";
+    let Some(repo) = repo(script) else { return };
+    repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+    repo.git(["commit", "-aqm", "one after the other"]).succeeds();
+    repo.git(["branch", "other"]).succeeds();
+    std::fs::write(repo.root().join("kill"), "").unwrap();
+    let mut command = repo.command("git-arborist", &repo.path(""));
+    command.args(["gardener", "--sandbox", "auto", "--max-retries", "1"]);
+    let mut driver = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !repo.path("half.txt").exists() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    assert!(!repo.path("T001.txt").exists());
+    std::fs::remove_file(repo.root().join("kill")).unwrap();
+    run(&repo, &[]).succeeds().err("its files may belong to an older commit that the agent had checked out");
+    assert_eq!(repo.git(["log", "--diff-filter=D", "--name-only", "--format=", "main"]).answer(), "");
+    assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x");
+    assert_eq!(repo.git(["show", "main:T002.txt"]).answer(), "x");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+    let has_file = |name: &str| repo.git(["cat-file", "-e", &format!("{name}:half.txt")]).code() == 0;
+    assert!(saved.lines().any(has_file), "{saved}");
+}
+
+#[test]
 fn an_agent_may_pack_and_collect_in_its_private_git_directory() {
     let script = format!("{COMMIT}\ngit branch b; git switch -q -c c; git pack-refs --all; git gc -q");
     let Some(repo) = repo(&script) else { return };
