@@ -115,6 +115,87 @@ fn a_switch_to_another_branch_fails_the_attempt_and_deletes_nothing() {
     }
 }
 
+/// What the second task does after a commit on an old branch, so that HEAD cannot be read or says something unusual.
+const UNREADABLE_HEADS: [&str; 8] = [
+    "rm .git/HEAD",
+    "rm .git/refs/heads/old",
+    "git symbolic-ref refs/heads/a refs/heads/old; git symbolic-ref HEAD refs/heads/a",
+    "rm .git/HEAD; ln -s refs/heads/old .git/HEAD",
+    "printf 'ref:refs/heads/old   \\n\\n' > .git/HEAD",
+    "git pack-refs --all; mkdir -p .git/refs/heads; rm -f .git/refs/heads/main; ln -s nothing .git/refs/heads/main; echo 'ref: refs/heads/main' > .git/HEAD",
+    "echo \"ref: refs/heads/.invalid\" > .git/HEAD",
+    "echo 1234567890123456789012345678901234567890 > .git/HEAD",
+];
+
+#[test]
+fn a_private_head_that_cannot_be_read_fails_the_attempt_and_deletes_nothing() {
+    for head in UNREADABLE_HEADS {
+        let script = format!(
+            "case $ARBORIST_TASK in T001) echo x > T001.txt; exit ;; esac
+             git checkout -q -b old other; [ ! -e T001.txt ] || exit 1
+             echo x > late.txt; git add -A; git commit -q -m mine; {head}; true"
+        );
+        let Some(repo) = repo(&script) else { return };
+        repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+        repo.git(["commit", "-aqm", "one after the other"]).succeeds();
+        repo.git(["branch", "other"]).succeeds();
+        run(&repo, &[]).exits(1).err("the agent left a private git directory in which HEAD cannot be read");
+        assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{head}");
+        assert_ne!(repo.git(["cat-file", "-e", "main:late.txt"]).code(), 0, "{head}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{head}");
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+        let has_file = |name: &str| repo.git(["cat-file", "-e", &format!("{name}:late.txt")]).code() == 0;
+        assert!(saved.lines().any(has_file), "{head}: {saved}");
+    }
+}
+
+#[test]
+fn after_a_crash_the_files_of_an_older_commit_are_not_committed() {
+    let script = "[ $ARBORIST_TASK != T001 ] || { echo x > T001.txt; exit; }
+        [ ! -e \"$ROOT/kill\" ] || { git checkout -q other; echo half > half.txt; sleep 60; }
+        echo x > T002.txt";
+    let Some(repo) = repo(script) else { return };
+    repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+    repo.git(["commit", "-aqm", "one after the other"]).succeeds();
+    repo.git(["branch", "other"]).succeeds();
+    std::fs::write(repo.root().join("kill"), "").unwrap();
+    let mut command = repo.command("git-arborist", &repo.path(""));
+    command.args(["gardener", "--sandbox", "auto", "--max-retries", "1"]);
+    let mut driver = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !repo.path("half.txt").exists() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    assert!(!repo.path("T001.txt").exists());
+    std::fs::remove_file(repo.root().join("kill")).unwrap();
+    run(&repo, &[]).succeeds().err("its files may belong to an older commit that the agent had checked out");
+    assert_eq!(repo.git(["log", "--diff-filter=D", "--name-only", "--format=", "main"]).answer(), "");
+    assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x");
+    assert_eq!(repo.git(["show", "main:T002.txt"]).answer(), "x");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+    let has_file = |name: &str| repo.git(["cat-file", "-e", &format!("{name}:half.txt")]).code() == 0;
+    assert!(saved.lines().any(has_file), "{saved}");
+}
+
+#[test]
+fn an_agent_may_pack_and_collect_in_its_private_git_directory() {
+    let script = format!("{COMMIT}\ngit branch b; git switch -q -c c; git pack-refs --all; git gc -q");
+    let Some(repo) = repo(&script) else { return };
+    run(&repo, &[]).succeeds().err("became part of the task's commit");
+    assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x\ny");
+}
+
+#[test]
+fn only_the_first_saved_refs_are_named() {
+    let script = "echo x > \"$ARBORIST_TASK.txt\"; for n in 1 2 3 4 5; do git switch -q -c b$n main; git commit -q --allow-empty -m $n; done; git switch -q main";
+    let Some(repo) = repo(script) else { return };
+    run(&repo, &["--only", "T001"]).succeeds().err(" and 2 more");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+    assert_eq!(saved.lines().count(), 5, "{saved}");
+}
+
 /// Switches to another branch in its first turn, and back when the test has seen that the turn is over.
 const VISITOR: &str = r#"
 if [ $ARBORIST_TASK = T001 ]; then echo x > T001.txt; opens; ends done; exit; fi
@@ -154,24 +235,46 @@ fn no_turn_commits_the_files_of_another_branch() {
 }
 
 /// Each of these is done in the private directory after a commit. None of it may have an effect outside.
-const HOSTILE: [&str; 9] = [
+/// With the second value `false`, HEAD cannot be read afterwards.
+const HOSTILE: [(&str, bool); 9] = [
     // Programs that git would run.
-    "mkdir -p \"$dir/hooks\"; for hook in post-checkout reference-transaction pre-commit post-index-change; do printf '#!/bin/sh\\ntouch \"%s/ran\"\\n' \"$ROOT\" > \"$dir/hooks/$hook\"; chmod +x \"$dir/hooks/$hook\"; done",
-    "git config core.fsmonitor \"touch '$ROOT/ran'\"; git config uploadpack.packObjectsHook \"touch '$ROOT/ran'\"; git config core.alternateRefsCommand \"touch '$ROOT/ran'\"",
+    (
+        "mkdir -p \"$dir/hooks\"; for hook in post-checkout reference-transaction pre-commit post-index-change; do printf '#!/bin/sh\\ntouch \"%s/ran\"\\n' \"$ROOT\" > \"$dir/hooks/$hook\"; chmod +x \"$dir/hooks/$hook\"; done",
+        true,
+    ),
+    (
+        "git config core.fsmonitor \"touch '$ROOT/ran'\"; git config uploadpack.packObjectsHook \"touch '$ROOT/ran'\"; git config core.alternateRefsCommand \"touch '$ROOT/ran'\"",
+        true,
+    ),
     // Other folders and files.
-    "echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"; git rev-parse -q --verify \"$secret\" > /dev/null && git update-ref HEAD \"$secret\"",
-    "echo \"$secret\" > \"$dir/refs/heads/stolen\"; echo \"ref: refs/heads/stolen\" > \"$dir/HEAD\"; echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"",
-    "mv \"$dir/objects\" \"$dir/objects.1\"; ln -s \"$ROOT/other/.git/objects\" \"$dir/objects\"; echo \"$secret\" > \"$dir/HEAD\"",
-    "rm \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/refs/heads/main\" \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/objects/pack\" \"$dir/objects/more\"",
-    "mkfifo \"$dir/refs/heads/pipe\" \"$dir/objects/pipe\"",
+    (
+        "echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"; git rev-parse -q --verify \"$secret\" > /dev/null && git update-ref HEAD \"$secret\"",
+        true,
+    ),
+    (
+        "echo \"$secret\" > \"$dir/refs/heads/stolen\"; echo \"ref: refs/heads/stolen\" > \"$dir/HEAD\"; echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"",
+        false,
+    ),
+    (
+        "mv \"$dir/objects\" \"$dir/objects.1\"; ln -s \"$ROOT/other/.git/objects\" \"$dir/objects\"; echo \"$secret\" > \"$dir/HEAD\"",
+        false,
+    ),
+    (
+        "rm \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/refs/heads/main\" \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/objects/pack\" \"$dir/objects/more\"",
+        false,
+    ),
+    ("mkfifo \"$dir/refs/heads/pipe\" \"$dir/objects/pipe\"", true),
     // Content that does not belong to its id, and damage.
-    "file=$(git rev-parse HEAD | sed 's,..,&/,'); chmod u+w \"$dir/objects/$file\"; echo broken > \"$dir/objects/$file\"",
-    "rm -rf \"$dir\"/* 2>/dev/null; echo ref: ../../HEAD > \"$dir/HEAD\"",
+    (
+        "file=$(git rev-parse HEAD | sed 's,..,&/,'); chmod u+w \"$dir/objects/$file\"; echo broken > \"$dir/objects/$file\"",
+        false,
+    ),
+    ("rm -rf \"$dir\"/* 2>/dev/null; echo ref: ../../HEAD > \"$dir/HEAD\"", false),
 ];
 
 #[test]
 fn a_manipulated_private_git_directory_harms_nothing() {
-    for (deed, jobs) in pairs(&HOSTILE, &[&[][..], &["--jobs", "2"]]) {
+    for ((deed, is_readable), jobs) in pairs(&HOSTILE, &[&[][..], &["--jobs", "2"]]) {
         let Some(repo) = repo("") else { return };
         let other = repo.root().join("other");
         repo.git(["init", "-q", "-b", "main", &other.display().to_string()]).succeeds();
@@ -185,11 +288,13 @@ fn a_manipulated_private_git_directory_harms_nothing() {
             "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m mine\ndir=$(git rev-parse --git-dir); secret={secret}\n{{ {deed}; }} 2>/dev/null; true"
         )));
         let before = own_refs(&repo);
-        run(&repo, jobs).succeeds();
+        let ended = run(&repo, jobs);
+        assert_eq!(ended.code(), i32::from(!is_readable), "{deed}: {}", ended.report());
         assert!(!repo.root().join("ran").exists(), "{deed}");
         assert_eq!(own_refs(&repo), before, "{deed}");
         assert_ne!(repo.git(["cat-file", "-e", &secret]).code(), 0, "{deed}");
-        assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{deed}");
+        let has_file = repo.git(["cat-file", "-e", "main:T001.txt"]).code() == 0;
+        assert_eq!(has_file, is_readable, "{deed}");
         repo.git(["status"]).succeeds();
         repo.git(["fsck", "--strict"]).succeeds();
     }

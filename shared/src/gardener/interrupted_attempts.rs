@@ -66,6 +66,7 @@ impl Recovered {
         let Unfinished { task, attempt, .. } = &self.attempt;
         let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
         words += &match self.files.len() {
+            0 if !self.restored.is_empty() => "none of its files are committed".to_owned(),
             0 => "it left no uncommitted files".to_owned(),
             _ => format!("the files that it left are now committed: {}", first_of(&self.files, MAX_NAMES)),
         };
@@ -153,7 +154,9 @@ fn record_attempt(
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
-    let restored = restore_judges(recorder, (&attempt, known), &mut changes)?;
+    let unclear = restore_unclear(recorder, &attempt, &changed_paths, &mut changes)?;
+    let mut restored = restore_judges(recorder, (&attempt, known), &mut changes)?;
+    restored.extend(unclear);
     let staged = find_staged(recorder, &changes)?;
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
@@ -168,6 +171,35 @@ fn record_attempt(
     let event = recorder.record_staged(entry, delivery, &[attempt.end_move()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
+}
+
+/// Restores all files if the agent had a private git directory and files of the branch differ: it may have checked out an
+/// older commit. Returns a message.
+fn restore_unclear(
+    recorder: &RunRecorder<'_>,
+    attempt: &Unfinished,
+    changed_paths: &ChangedPaths,
+    changes: &mut Vec<TreeChange>,
+) -> Result<Option<String>, GardenerError> {
+    let (repository, base, head) = (recorder.repository(), recorder.tree(), recorder.head());
+    if changes.iter().all(|change| change.before.is_none()) || !attempt.had_private_git(repository)? {
+        return Ok(None);
+    }
+    let trees = RestoredTrees { base, tree: repository.tree_with(base, changes)?, head };
+    // The ignore rules of an older commit may not cover files that ours ignore. So they are restored first, and what is
+    // new is listed again.
+    let is_first = |change: &TreeChange| change.before.is_some() || change.is_called(".gitignore");
+    changes.retain(is_first);
+    let (_, kept) = restore_files(repository, &attempt.name, trees, changes, &|_| false)?;
+    let now = repository.take_snapshot()?.tree;
+    let mut new = repository.changes(base, now)?;
+    new.retain(|change| !change.is_gitlink() && !changed_paths.holds(change));
+    repository.restore_paths(base, &new)?;
+    repository.stage_as_in(&base.to_string(), &new)?;
+    changes.clear();
+    Ok(Some(format!(
+        "its files may belong to an older commit that the agent had checked out; they are kept in {kept}, and the checkout was restored"
+    )))
 }
 
 /// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns

@@ -8,6 +8,10 @@ use crate::{
     name::{Attempt, BranchName, Oid, TaskId},
 };
 
+/// How the message of a mark's own commit starts, and how it ends if the agent had a private git directory.
+const MARK_START: &str = "worktree before attempt ";
+const PRIVATE_GIT: &str = "\n\nThe agent has a private git directory.\n";
+
 /// An attempt that began and was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
@@ -60,6 +64,30 @@ impl Unfinished {
         Ok(Self { name, task: task.clone(), attempt, mark_commit })
     }
 
+    /// Records in the mark that the agent gets a private git directory. After a crash that is gone, and with it the
+    /// knowledge which commit the agent had checked out.
+    pub fn note_private_git(&mut self, repository: &Repository) -> Result<(), GitError> {
+        let commits = repository.load_commits(&[self.mark_commit])?;
+        let own = commits.first().filter(|commit| commit.message().starts_with(MARK_START.as_bytes()));
+        let parents = own.map_or_else(|| vec![self.mark_commit], |own| own.parents().collect());
+        let tree = repository.tree_of(self.mark_commit)?;
+        let message = format!("{MARK_START}{} of {}{PRIVATE_GIT}", self.attempt.ordinal(), self.task);
+        let new = repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
+        let note = RefMove { name: &self.name, new: Some(new), old: Some(self.mark_commit) };
+        repository.move_refs_routinely(&[note])?;
+        self.mark_commit = new;
+        Ok(())
+    }
+
+    /// Whether the agent had a private git directory.
+    pub fn had_private_git(&self, repository: &Repository) -> Result<bool, GitError> {
+        let commits = repository.load_commits(&[self.mark_commit])?;
+        let is_marked = |message: &[u8]| {
+            message.starts_with(MARK_START.as_bytes()) && message.ends_with(PRIVATE_GIT.as_bytes())
+        };
+        Ok(commits.first().is_some_and(|commit| is_marked(commit.message())))
+    }
+
     /// The ref components of all branches with marked attempts.
     pub fn list_marked(repository: &Repository) -> Result<HashSet<String>, GitError> {
         let refs = repository.list_refs(&[Self::REFS])?;
@@ -100,7 +128,7 @@ impl Unfinished {
         let Some(commit) = commits.first() else { return Ok(None) };
         // The mark of a clean worktree points to a commit of the branch, which may be a merge.
         let [_, staged] = commit.parents().collect::<Vec<Oid>>()[..] else { return Ok(None) };
-        if !commit.message().starts_with(b"worktree before attempt ") {
+        if !commit.message().starts_with(MARK_START.as_bytes()) {
             return Ok(None);
         }
         repository.tree_of(staged).map(Some)

@@ -9,7 +9,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    io,
+    io::{self, ErrorKind},
     path::{Component, Path, PathBuf},
     time::Duration,
 };
@@ -125,6 +125,13 @@ impl Repository {
     }
 }
 
+impl Drop for PrivateGit {
+    fn drop(&mut self) {
+        // A folder that the agent has closed cannot be removed.
+        let _ = safe_files::allow_writing_below(&self.root);
+    }
+}
+
 impl PrivateGit {
     fn git_dir(&self) -> PathBuf {
         self.root.join("git")
@@ -200,13 +207,17 @@ impl PrivateGit {
 
     /// Copies the agent's commits into the repository, after the agent has ended. No ref is written.
     pub fn take_commits(&self, repository: &Repository) -> Result<PrivateCommits, GitError> {
+        // The agent may have closed folders. What stays closed cannot be read.
+        let _ = safe_files::allow_writing_below(&self.root);
         let tip = self.read_tip().filter(|tip| !self.known.contains(tip));
         let mut others = self.read_refs();
         others.retain(|other| !self.known.contains(other) && Some(*other) != tip);
         if tip.is_none() && others.is_empty() {
             return Ok(PrivateCommits::default());
         }
-        self.remove_untrusted()?;
+        if !self.remove_untrusted()? {
+            return Err(GitError::PrivateGit { why: "they are too large".to_owned() });
+        }
         within(TIME_LIMIT, &Cancel::new(), || self.copy_objects(repository, tip.iter().chain(&others)))?;
         for commit in tip.iter().chain(&others) {
             repository.require_commit(&commit.to_string())?;
@@ -220,6 +231,21 @@ impl PrivateGit {
         self.read_tip().map_or(Ok(None), |tip| repository.find_commit(&tip.to_string()))
     }
 
+    /// Whether the agent has checked out a commit on top of `head` that could not be copied. `false` if that is not
+    /// known. The agent must have ended.
+    pub fn is_on_top_of(&self, repository: &Repository, head: Oid) -> bool {
+        let Some(tip) = self.read_tip() else { return false };
+        if self.remove_untrusted().is_err() {
+            return false;
+        }
+        let folders = std::env::join_paths(object_folders(&self.common_dir)).unwrap_or_default();
+        let command = self.reading(repository, "merge-base", &folders).arg("--is-ancestor");
+        let command = command.args([head.to_string(), tip.to_string()]);
+        let answer = within(TIME_LIMIT, &Cancel::new(), || command.finish());
+        answer.is_ok_and(|printed| printed.status.success())
+    }
+
+    /// The commit that is checked out. Only the forms that git writes are read; everything else is not known.
     fn read_tip(&self) -> Option<Oid> {
         let head = self.read_text("HEAD", MAX_REF)?;
         match head.strip_prefix("ref: ") {
@@ -238,7 +264,17 @@ impl PrivateGit {
             let mut found = packed.lines().filter_map(|line| line.split_once(' '));
             found.find(|(_, known)| *known == name).map(|(id, _)| id.to_owned())
         };
-        self.read_text(name, MAX_REF).or_else(find_packed)?.trim_end().parse().ok()
+        let path = self.git_dir().join(name);
+        let text = match safe_files::read_up_to(&path, MAX_REF) {
+            Ok(text) => String::from_utf8(text).ok(),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                find_packed()
+            }
+            Err(_) if safe_files::kind_of(&path) == Some(FileKind::Folder) => find_packed(),
+            // The packed ref may be older than the one that cannot be read.
+            Err(_) => None,
+        };
+        text?.trim_end().parse().ok()
     }
 
     /// The targets of all refs that are files.
@@ -267,8 +303,8 @@ impl PrivateGit {
     }
 
     /// Removes everything from the folder of objects that is neither an object nor a pack, so that git follows no link
-    /// and uses no other folder. Fails if the objects are too large.
-    fn remove_untrusted(&self) -> Result<(), GitError> {
+    /// and uses no other folder. Returns whether the objects are small enough to be copied.
+    fn remove_untrusted(&self) -> Result<bool, GitError> {
         let objects = self.git_dir().join("objects");
         let (mut count, mut size) = (0, 0);
         for folder in safe_files::list_kinds(&objects).map_err(unread)? {
@@ -286,12 +322,9 @@ impl PrivateGit {
                 }
                 count += 1;
                 size += file.path.symlink_metadata().map_err(unread)?.len();
-                if count > MAX_FILES || size > MAX_SIZE {
-                    return Err(GitError::PrivateGit { why: "they are too large".to_owned() });
-                }
             }
         }
-        Ok(())
+        Ok(count <= MAX_FILES && size <= MAX_SIZE)
     }
 
     /// Writes the objects of these commits into the repository. Their ids are computed again from their content, so a

@@ -24,7 +24,7 @@ use crate::{
             branch::{BranchAfterChild, is_untouched, quit_operations, restore_branch, save, save_tree},
             guard::CheckoutWatch,
             ignored::copies_in,
-            leftovers::{self, Folded, WorktreeBefore},
+            leftovers::{self, Folded, PrivateHead, WorktreeBefore},
             protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
             violations::Violations,
@@ -36,6 +36,9 @@ use crate::{
 
 /// A snapshot during an agent's work takes seconds at most. The agent is not held up for longer than this.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
+
+/// Why an attempt fails whose private git directory does not tell which commit the files of the worktree belong to.
+const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot be read, so its files may belong to another branch or to an older commit, and commits that it made there may be lost";
 
 /// A checkout in which an attempt has begun.
 #[derive(Debug)]
@@ -497,10 +500,17 @@ pub fn end_attempt(
     if let Some(private_git) = private_git {
         let private = (private_git, checkout.head);
         let work = leftovers::keep_private(repository, private, &checkout.unfinished.name)?;
-        if work.other_base.is_some() {
-            violations.add("it switched to another branch or to an older commit".to_owned());
-        }
-        other_base = other_base.or(work.other_base);
+        other_base = match work.checked_out {
+            PrivateHead::OnTop => other_base,
+            PrivateHead::Elsewhere(commit) => {
+                violations.add("it switched to another branch or to an older commit".to_owned());
+                other_base.or(Some(commit))
+            }
+            PrivateHead::Unknown => {
+                violations.add(UNKNOWN_HEAD.to_owned());
+                other_base.or(Some(recorder.head()))
+            }
+        };
         folded.extend(work.folded);
         notes.extend(work.notes);
     }

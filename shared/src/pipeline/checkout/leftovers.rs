@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange, Unreadable},
-    message::visible,
+    message::{first_of, visible},
     name::Oid,
     pipeline::checkout::branch::save,
     safe_files,
@@ -24,6 +24,8 @@ const MOVED_OUT_FOLDER: &str = "arborist-aside";
 const LONGEST_SHOWN: usize = 60;
 /// How many reasons are shown why git cannot add files.
 const MAX_REASONS: usize = 5;
+/// How many saved refs are shown.
+const MAX_SAVED: usize = 3;
 
 /// A worktree before a child ran in it.
 #[derive(Debug, Clone, Copy)]
@@ -191,11 +193,22 @@ fn new_folder(below: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// What an agent left checked out in its private git directory.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pipeline) enum PrivateHead {
+    /// A commit that contains the one that the attempt began with.
+    #[default]
+    OnTop,
+    /// Another commit.
+    Elsewhere(Oid),
+    /// Not known. It may be a commit without the run's.
+    Unknown,
+}
+
 /// What an agent did in its private git directory.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct PrivateWork {
-    /// The commit that it left checked out, if that does not contain the one that the attempt began with.
-    pub(in crate::pipeline) other_base: Option<Oid>,
+    pub(in crate::pipeline) checked_out: PrivateHead,
     /// Its commits on top of the one that the attempt began with.
     pub(in crate::pipeline) folded: Option<Folded>,
     pub(in crate::pipeline) notes: Vec<String>,
@@ -210,12 +223,12 @@ pub(in crate::pipeline) fn keep_private(
 ) -> Result<PrivateWork, GitError> {
     let mut work = PrivateWork::default();
     let taken = private.take_commits(repository);
-    let checked_out = private.find_checked_out(repository)?;
-    if let Some(commit) = checked_out
-        && !repository.is_ancestor(head, commit)?
-    {
-        work.other_base = checked_out;
-    }
+    work.checked_out = match private.find_checked_out(repository)? {
+        Some(commit) if repository.is_ancestor(head, commit)? => PrivateHead::OnTop,
+        Some(commit) => PrivateHead::Elsewhere(commit),
+        None if private.is_on_top_of(repository, head) => PrivateHead::OnTop,
+        None => PrivateHead::Unknown,
+    };
     let PrivateCommits { tip, mut others } = match taken {
         Ok(commits) => commits,
         Err(error) => {
@@ -225,7 +238,7 @@ pub(in crate::pipeline) fn keep_private(
         }
     };
     match tip {
-        Some(tip) if work.other_base.is_none() => {
+        Some(tip) if work.checked_out == PrivateHead::OnTop => {
             let name = save(repository, attempt, tip)?;
             work.folded = Some(Folded::find(repository, (head, tip), name)?);
         }
@@ -238,7 +251,7 @@ pub(in crate::pipeline) fn keep_private(
     if !names.is_empty() {
         let words = format!(
             "commits and stashes that the agent made outside of its branch are kept as {}",
-            names.join(", ")
+            first_of(&names, MAX_SAVED)
         );
         work.notes.push(words);
     }

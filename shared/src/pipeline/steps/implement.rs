@@ -113,6 +113,9 @@ impl TaskRun<'_, '_, '_> {
         let mut repos = self.begin_in_repos(attempt, other_repos, recorders)?;
         let (task, place, step) = (self.task, self.recorder.repository(), Step::Implement);
         let mut private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
+        if private_git.is_some() {
+            repos[0].checkout.unfinished.note_private_git(self.recorder.repository())?;
+        }
         let agent_call = AgentCall {
             chain: &chain,
             time_left,
