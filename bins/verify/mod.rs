@@ -86,7 +86,9 @@ CHECKS
 
    records: the heads, turns and last steps in the records of a session, and
    the log of the merge queue, agree with history, and have every finished task.
-   Sessions are in refs/arborist/sessions/.
+   Sessions are in refs/arborist/sessions/. If the range branched off before
+   the end of a session, some local or remote branch must still have the end,
+   and the session's own branch must not be reset to the range.
 
    signature: with --signed, 'git verify-commit' accepts every task commit and
    every record that was used.

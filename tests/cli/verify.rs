@@ -368,6 +368,75 @@ fn records_that_contradict_history_are_found() {
     assert!(words.contains("does not exist"), "{words}");
 }
 
+/// A run of two tasks, and a branch `topic` with a commit of its own that was made after the first of them.
+fn branched_off() -> TestRepo {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let first = repo.git(["log", "-1", "--format=%H", "--grep=^task(main@T001@complete"]).answer();
+    repo.git(["switch", "-q", "-c", "topic", &first]).succeeds();
+    repo.write("own.txt", "own");
+    repo.commit("own work\n");
+    repo
+}
+
+#[test]
+fn a_branch_from_the_middle_of_a_run_is_verified_while_another_branch_has_its_end() {
+    let repo = branched_off();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 1 task in HEAD");
+    repo.arborist(["gardener", "--new-run", "--only", "T002"]).succeeds();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
+    let session =
+        repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)", "main"]).answer();
+    // The branch of the session is reset, so a task was dropped from it; that another branch has it does not matter.
+    repo.git(["branch", "before", "main"]).succeeds();
+    repo.git(["branch", "-q", "-f", "main", "topic"]).succeeds();
+    for range in ["main", "topic", session.trim()] {
+        repo.arborist(["verify", range]).exits(1).out("which is not in this history");
+    }
+    repo.git(["branch", "-q", "-f", "main", "before"]).succeeds();
+    repo.arborist(["verify", "topic"]).succeeds();
+    // Nothing has the end any more.
+    repo.git(["branch", "-q", "-D", "main", "before"]).succeeds();
+    repo.arborist(["verify", "topic"]).exits(1).out("which is not in this history");
+}
+
+#[test]
+fn a_task_forged_on_a_branch_from_the_middle_of_a_run_is_found() {
+    let repo = branched_off();
+    let session =
+        repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)", "main"]).answer();
+    repo.write("evil.txt", "evil");
+    for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
+        repo.commit(TaskCommit::new("T002", status).trailer("Session", session.trim()).to_string());
+    }
+    let (check, words) = only_problem(&repo, &[]);
+    assert_eq!(check, "records");
+    assert!(words.contains("which is not in this history"), "{words}");
+}
+
+#[test]
+fn the_branch_of_a_replay_is_verified() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let session = repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
+    for replay in [
+        &["session", "replay", session.trim(), "--turn", "3"][..],
+        &["session", "replay", session.trim(), "--turn", "3", "--offline"],
+    ] {
+        repo.git(["switch", "-q", "main"]).succeeds();
+        repo.arborist(replay).succeeds();
+        let branches = repo
+            .git([
+                "for-each-ref",
+                "--sort=-creatordate",
+                "--format=%(refname:short)",
+                "refs/heads/arborist/tasks",
+            ])
+            .answer();
+        repo.arborist(["verify", branches.lines().next().unwrap()]).succeeds().out("verified 3 tasks");
+    }
+}
+
 #[test]
 fn a_wrong_range_is_an_error_with_a_hint() {
     let repo = TestRepo::init();
