@@ -273,6 +273,7 @@ fn a_run_keeps_files_protected_until_its_user_accepts_the_change() {
     kept.err("still protected in this run, although the settings no longer list it: conf");
     assert_eq!(repo.git(["show", "main:conf"]).answer(), "as it was");
     let accepted = repo.arborist(["garden", "T002", "--retry-failed", "--accept-changes"]).succeeds();
+    let accepted = accepted.err("no longer protected: conf");
     assert!(!accepted.stderr().contains("still protected"), "{}", accepted.stderr());
     assert_eq!(repo.git(["show", "main:conf"]).answer(), "changed");
     repo.arborist(["verify", "HEAD"]).succeeds();
@@ -291,6 +292,20 @@ fn an_accepted_list_does_not_count_for_earlier_tasks() {
     repo.arborist(["garden", "T002", "--accept-changes"]).succeeds();
     repo.git(["config", "--unset", "arborist.protect"]).succeeds();
     repo.arborist(["verify", "HEAD"]).succeeds();
+}
+
+#[test]
+fn changed_settings_are_shown_when_they_are_accepted() {
+    let repo = repo();
+    repo.write(".arborist/config.toml", "protect = [\"tests/\"]\n");
+    repo.commit("Add settings\n");
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.write(".arborist/config.toml", "protect = []\n");
+    repo.commit("Change settings\n");
+    let said = repo.arborist(["gardener", "--accept-changes"]).succeeds();
+    said.err("accepted the changed '.arborist/config.toml':")
+        .err("protect = []")
+        .err("no longer protected: tests/");
 }
 
 #[test]
