@@ -295,6 +295,20 @@ fn an_accepted_list_does_not_count_for_earlier_tasks() {
 }
 
 #[test]
+fn what_only_this_machine_protects_now_is_named_as_such() {
+    let script = WORKER.replace("echo done", "echo changed > conf\necho done");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &script);
+    repo.write("conf", "as it was\n");
+    repo.commit("Add settings\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["verify", "HEAD"]).succeeds();
+    repo.git(["config", "arborist.protect", "conf"]).succeeds();
+    let (check, words) = only_problem(&repo, &["HEAD"]);
+    assert_eq!(check, "protected");
+    assert!(words.contains("listed by 'protect' on this machine, but not when the task was done"), "{words}");
+}
+
+#[test]
 fn changed_settings_are_shown_when_they_are_accepted() {
     let repo = repo();
     repo.write(".arborist/config.toml", "protect = [\"tests/\"]\n");
