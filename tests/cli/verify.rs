@@ -323,6 +323,35 @@ fn changed_settings_are_shown_when_they_are_accepted() {
 }
 
 #[test]
+fn a_merge_by_hand_with_other_changes_is_listed_and_its_gates_count_as_not_checked() {
+    let merged = |change: &dyn Fn(&TestRepo)| {
+        let repo = repo();
+        repo.write("kept.txt", "kept");
+        repo.commit("Add a file\n");
+        repo.git(["config", "arborist.protect", "kept.txt"]).succeeds();
+        repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+        let _ = repo.arborist(["gardener", "--jobs", "2"]);
+        repo.git(["merge", "-q", "--no-ff", "--no-commit", "arborist/task/main/T001"]).succeeds();
+        change(&repo);
+        repo.git(["add", "-A"]).succeeds();
+        repo.git(["commit", "-q", "-m", "merge it by hand"]).succeeds();
+        repo
+    };
+    merged(&|_| {}).arborist(["verify"]).succeeds().never("made outside").never("not checked (gates)");
+    let repo = merged(&|repo| {
+        repo.write("evil.sh", "evil");
+        repo.write("kept.txt", "changed");
+    });
+    let said = repo.arborist(["verify"]).succeeds();
+    let said = said.out("made outside of the run: 1 commit").out("merge it by hand");
+    let said = said
+        .out("differs from git's own merge in: evil.sh, kept.txt")
+        .out("changes protected files: kept.txt");
+    said.out("T001 not checked (gates)");
+    repo.arborist(["verify", "--strict"]).exits(1);
+}
+
+#[test]
 fn a_landing_that_changes_more_than_its_merge_is_found() {
     landed(|_| {}).arborist(["verify"]).succeeds();
     let repo = landed(|repo| repo.write("evil.sh", "evil"));

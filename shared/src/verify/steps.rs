@@ -3,7 +3,7 @@
 
 use super::{Verifier, VerifyCheck, VerifyError, list_paths};
 use crate::{
-    git::{Merge, RawCommit},
+    git::{GitError, Merge, RawCommit, Repository},
     history::{Event, Run, TaskHistory},
     message::{Key, Status},
     name::{Oid, TaskId},
@@ -224,6 +224,18 @@ impl Verifier<'_> {
             found.push(since);
         }
         Ok(found)
+    }
+}
+
+impl ProtectedSince {
+    /// The protected files that differ between two trees.
+    pub(super) fn list_changes(
+        &self,
+        repository: &Repository,
+        trees: (Oid, Oid),
+    ) -> Result<Vec<String>, GitError> {
+        let changes = self.protection.find_changes(repository, trees, &[])?.refused;
+        Ok(changes.iter().map(ToString::to_string).collect())
     }
 }
 
