@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
-    message::counted,
+    message::{counted, first_of},
     name::BranchName,
     process::shell_word,
     verify::{Signatures, Verification, VerifyProblem, verify},
@@ -74,7 +74,8 @@ CHECKS
    protected: the implementation changed no file that 'protect' lists, or its
    commit says that it had permission. The list is that of the repository when
    the run started, the one that the run recorded then, and that of the
-   verifying machine.
+   verifying machine. The message says if only this machine lists the file:
+   then verify a range after the task, or take the path off the list.
 
    landing: its tree is the clean merge of its two parents. A conflict that was
    resolved by an agent or a person is 'not checked'.
@@ -82,11 +83,16 @@ CHECKS
    gates: the recorded results say that the gates of a landing passed on the
    tree that landed, or on that of a later landing that was tested together
    with it. The results are in refs/arborist/gates/ of the repository that
-   landed it.
+   landed it. They are 'not checked' for a task that a person merged by hand
+   with other changes. Such a merge is listed with the files that differ from
+   git's own merge, and with the protected ones among them. A merge by hand
+   without other changes is accepted.
 
    records: the heads, turns and last steps in the records of a session, and
    the log of the merge queue, agree with history, and have every finished task.
-   Sessions are in refs/arborist/sessions/.
+   Sessions are in refs/arborist/sessions/. If the range branched off before
+   the end of a session, some local or remote branch must still have the end,
+   and the session's own branch must not be reset to the range.
 
    signature: with --signed, 'git verify-commit' accepts every task commit and
    every record that was used.
@@ -195,6 +201,14 @@ fn show_outside(ui: &mut Ui, found: &Verification) {
     ui.line(&format!("made outside of the run: {}", counted(found.outside.len(), "commit")));
     for outside in found.outside.iter().take(MOST_OUTSIDE) {
         ui.line(&format!("  {} {}", outside.commit.short(), outside.subject));
+        for (words, paths) in [
+            ("differs from git's own merge in", &outside.changed),
+            ("changes protected files", &outside.protected),
+        ] {
+            if !paths.is_empty() {
+                ui.line(&format!("    {words}: {}", first_of(paths, MOST_OUTSIDE)));
+            }
+        }
     }
     if let more @ 1.. = found.outside.len().saturating_sub(MOST_OUTSIDE) {
         ui.line(&format!("  and {more} more"));

@@ -273,6 +273,7 @@ fn a_run_keeps_files_protected_until_its_user_accepts_the_change() {
     kept.err("still protected in this run, although the settings no longer list it: conf");
     assert_eq!(repo.git(["show", "main:conf"]).answer(), "as it was");
     let accepted = repo.arborist(["garden", "T002", "--retry-failed", "--accept-changes"]).succeeds();
+    let accepted = accepted.err("no longer protected: conf");
     assert!(!accepted.stderr().contains("still protected"), "{}", accepted.stderr());
     assert_eq!(repo.git(["show", "main:conf"]).answer(), "changed");
     repo.arborist(["verify", "HEAD"]).succeeds();
@@ -291,6 +292,63 @@ fn an_accepted_list_does_not_count_for_earlier_tasks() {
     repo.arborist(["garden", "T002", "--accept-changes"]).succeeds();
     repo.git(["config", "--unset", "arborist.protect"]).succeeds();
     repo.arborist(["verify", "HEAD"]).succeeds();
+}
+
+#[test]
+fn what_only_this_machine_protects_now_is_named_as_such() {
+    let script = WORKER.replace("echo done", "echo changed > conf\necho done");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &script);
+    repo.write("conf", "as it was\n");
+    repo.commit("Add settings\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["verify", "HEAD"]).succeeds();
+    repo.git(["config", "arborist.protect", "conf"]).succeeds();
+    let (check, words) = only_problem(&repo, &["HEAD"]);
+    assert_eq!(check, "protected");
+    assert!(words.contains("listed by 'protect' on this machine, but not when the task was done"), "{words}");
+}
+
+#[test]
+fn changed_settings_are_shown_when_they_are_accepted() {
+    let repo = repo();
+    repo.write(".arborist/config.toml", "protect = [\"tests/\"]\n");
+    repo.commit("Add settings\n");
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.write(".arborist/config.toml", "protect = []\n");
+    repo.commit("Change settings\n");
+    let said = repo.arborist(["gardener", "--accept-changes"]).succeeds();
+    said.err("accepted the changed '.arborist/config.toml':")
+        .err("protect = []")
+        .err("no longer protected: tests/");
+}
+
+#[test]
+fn a_merge_by_hand_with_other_changes_is_listed_and_its_gates_count_as_not_checked() {
+    let merged = |change: &dyn Fn(&TestRepo)| {
+        let repo = repo();
+        repo.write("kept.txt", "kept");
+        repo.commit("Add a file\n");
+        repo.git(["config", "arborist.protect", "kept.txt"]).succeeds();
+        repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+        let _ = repo.arborist(["gardener", "--jobs", "2"]);
+        repo.git(["merge", "-q", "--no-ff", "--no-commit", "arborist/task/main/T001"]).succeeds();
+        change(&repo);
+        repo.git(["add", "-A"]).succeeds();
+        repo.git(["commit", "-q", "-m", "merge it by hand"]).succeeds();
+        repo
+    };
+    merged(&|_| {}).arborist(["verify"]).succeeds().never("made outside").never("not checked (gates)");
+    let repo = merged(&|repo| {
+        repo.write("evil.sh", "evil");
+        repo.write("kept.txt", "changed");
+    });
+    let said = repo.arborist(["verify"]).succeeds();
+    let said = said.out("made outside of the run: 1 commit").out("merge it by hand");
+    let said = said
+        .out("differs from git's own merge in: evil.sh, kept.txt")
+        .out("changes protected files: kept.txt");
+    said.out("T001 not checked (gates)");
+    repo.arborist(["verify", "--strict"]).exits(1);
 }
 
 #[test]
@@ -366,6 +424,75 @@ fn records_that_contradict_history_are_found() {
     let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "records");
     assert!(words.contains("does not exist"), "{words}");
+}
+
+/// A run of two tasks, and a branch `topic` with a commit of its own that was made after the first of them.
+fn branched_off() -> TestRepo {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let first = repo.git(["log", "-1", "--format=%H", "--grep=^task(main@T001@complete"]).answer();
+    repo.git(["switch", "-q", "-c", "topic", &first]).succeeds();
+    repo.write("own.txt", "own");
+    repo.commit("own work\n");
+    repo
+}
+
+#[test]
+fn a_branch_from_the_middle_of_a_run_is_verified_while_another_branch_has_its_end() {
+    let repo = branched_off();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 1 task in HEAD");
+    repo.arborist(["gardener", "--new-run", "--only", "T002"]).succeeds();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
+    let session =
+        repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)", "main"]).answer();
+    // The branch of the session is reset, so a task was dropped from it; that another branch has it does not matter.
+    repo.git(["branch", "before", "main"]).succeeds();
+    repo.git(["branch", "-q", "-f", "main", "topic"]).succeeds();
+    for range in ["main", "topic", session.trim()] {
+        repo.arborist(["verify", range]).exits(1).out("which is not in this history");
+    }
+    repo.git(["branch", "-q", "-f", "main", "before"]).succeeds();
+    repo.arborist(["verify", "topic"]).succeeds();
+    // Nothing has the end any more.
+    repo.git(["branch", "-q", "-D", "main", "before"]).succeeds();
+    repo.arborist(["verify", "topic"]).exits(1).out("which is not in this history");
+}
+
+#[test]
+fn a_task_forged_on_a_branch_from_the_middle_of_a_run_is_found() {
+    let repo = branched_off();
+    let session =
+        repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)", "main"]).answer();
+    repo.write("evil.txt", "evil");
+    for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
+        repo.commit(TaskCommit::new("T002", status).trailer("Session", session.trim()).to_string());
+    }
+    let (check, words) = only_problem(&repo, &[]);
+    assert_eq!(check, "records");
+    assert!(words.contains("which is not in this history"), "{words}");
+}
+
+#[test]
+fn the_branch_of_a_replay_is_verified() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let session = repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
+    for replay in [
+        &["session", "replay", session.trim(), "--turn", "3"][..],
+        &["session", "replay", session.trim(), "--turn", "3", "--offline"],
+    ] {
+        repo.git(["switch", "-q", "main"]).succeeds();
+        repo.arborist(replay).succeeds();
+        let branches = repo
+            .git([
+                "for-each-ref",
+                "--sort=-creatordate",
+                "--format=%(refname:short)",
+                "refs/heads/arborist/tasks",
+            ])
+            .answer();
+        repo.arborist(["verify", branches.lines().next().unwrap()]).succeeds().out("verified 3 tasks");
+    }
 }
 
 #[test]

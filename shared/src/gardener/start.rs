@@ -269,18 +269,44 @@ pub fn require_unchanged(
         }
     }
     for path in TRACKED_FILES {
-        let then = match repository.find_path(start.accepted, path)? {
-            Some(blob) => repository.find_blob(blob)?,
-            None => None,
-        };
-        let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
-        if now != then && !has_same_settings(path, then.as_deref(), now.as_deref()) {
-            let difference = file_difference(then.as_deref(), now.as_deref())?;
+        if let Some(difference) = settings_difference(repository, start, path)? {
             let drift = UnacceptedChange::find(repository, run, path)?.map(Box::new);
             return Err(GardenerError::ConfigChanged { path, difference, drift });
         }
     }
     Ok(())
+}
+
+/// What an accepted change of the configuration changes, one text for each file.
+pub fn list_changed_settings(
+    repository: &Repository,
+    start: &RunStart,
+) -> Result<Vec<String>, GardenerError> {
+    let mut found = Vec::new();
+    for path in TRACKED_FILES {
+        if let Some(difference) = settings_difference(repository, start, path)? {
+            let colon = if difference.is_empty() { "" } else { ":" };
+            found.push(format!("accepted the changed '{path}'{colon}{difference}"));
+        }
+    }
+    Ok(found)
+}
+
+/// How a file of settings differs from the one in force; `None` if it has the same settings.
+fn settings_difference(
+    repository: &Repository,
+    start: &RunStart,
+    path: &str,
+) -> Result<Option<String>, GardenerError> {
+    let then = match repository.find_path(start.accepted, path)? {
+        Some(blob) => repository.find_blob(blob)?,
+        None => None,
+    };
+    let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
+    if now == then || has_same_settings(path, then.as_deref(), now.as_deref()) {
+        return Ok(None);
+    }
+    Ok(Some(file_difference(then.as_deref(), now.as_deref())?))
 }
 
 /// Whether a file of settings has the same settings as before: comments and a file without settings change nothing.

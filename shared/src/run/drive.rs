@@ -115,7 +115,7 @@ impl OpenRun {
             }
             self.warn_of_unread_lines(planned, listener);
         } else if self.request.accept_changes {
-            for words in self.list_added_powers(planned)? {
+            for words in self.list_added_powers(planned)?.into_iter().chain(self.list_accepted(run)?) {
                 listener.remark(&words);
             }
             let body = tests.followed_by(Protection::new(&self.settings, &[]).quoted_again());

@@ -13,11 +13,11 @@ use crate::{
     consent,
     event::RunEvent,
     failure::{Exit, Failure},
-    gardener::{GardenerError, Summary},
+    gardener::{GardenerError, Summary, start},
     history::Run,
-    message::Status,
+    message::{Status, visible},
     name::{Oid, SessionId, TaskId},
-    pipeline::{CheckpointWriter, Playback, RecordedLists, repository_name},
+    pipeline::{CheckpointWriter, Playback, Protection, RecordedLists, repository_name},
     progress::{PlanMarks, Progress, Share},
     session::{
         DraftRecord, Driver, Fork, Record, RecordKind, RecordedOptions, RepositoryStart, ResumeContext,
@@ -238,6 +238,20 @@ impl OpenRun {
             self.options.protection = self.options.protection.clone().with_recorded(recorded);
         }
         Ok(())
+    }
+
+    /// What `--accept-changes` accepts in the configuration: the changed files, and the paths that are no longer protected.
+    pub(super) fn list_accepted(&self, run: &Run) -> Result<Vec<String>, Failure> {
+        let Some(start) = &run.start else { return Ok(Vec::new()) };
+        let mut accepted = start::list_changed_settings(&self.repository, start)?;
+        if let Some(recorded) = RecordedLists::of_run(&self.repository, start)?.last() {
+            let before = Protection::default().with_recorded(recorded);
+            let dropped = before.list_beyond(&Protection::new(&self.settings, &[])).join(", ");
+            if !dropped.is_empty() {
+                accepted.push(visible(&format!("no longer protected: {dropped}")));
+            }
+        }
+        Ok(accepted)
     }
 
     /// Uses the recorded test command, budgets and approved `--allow` unless the user gives others. Otherwise a task that

@@ -209,7 +209,8 @@ impl Verifier<'_> {
         }
         self.check_gates(&landings)?;
         self.check_records(run)?;
-        self.list_outside(run)
+        self.list_outside(run, &protections)?;
+        self.list_merges_by_hand(run, &protections)
     }
 
     /// Verifies a task, if it was completed or landed within the range. Returns its landing.
@@ -317,7 +318,7 @@ const LONGEST_SUBJECT: usize = 72;
 impl Verifier<'_> {
     /// Lists commits after the start of the run and before its last task commit, as far as they are in the range. Clean
     /// merges bring in nothing that is not listed itself.
-    pub(super) fn list_outside(&mut self, run: &Run) -> Result<(), VerifyError> {
+    fn list_outside(&mut self, run: &Run, protections: &[ProtectedSince]) -> Result<(), VerifyError> {
         let Some(start) = &run.start else { return Ok(()) };
         let mut revisions: Vec<String> =
             run.tasks.iter().filter_map(|task| task.last()).map(|event| event.commit.to_string()).collect();
@@ -330,27 +331,114 @@ impl Verifier<'_> {
             let commit = commit?;
             if !self.within.contains(&commit.id)
                 || message::claims_to_be_ours(commit.message())
-                || self.is_clean_merge(&commit)?
                 || listed.contains(&commit.id)
             {
                 continue;
             }
-            let branch = run.scope.branch.clone();
-            self.result.outside.push(OutsideCommit {
-                commit: commit.id,
-                branch,
-                subject: subject_of(&commit),
-            });
+            let merge = self.compare_merge(&commit, protections)?;
+            if !merge.is_clean {
+                self.add_outside(run, &commit, merge);
+            }
         }
         Ok(())
     }
 
-    fn is_clean_merge(&self, commit: &RawCommit) -> Result<bool, VerifyError> {
-        let parents: Vec<Oid> = commit.parents().collect();
-        let [ours, theirs] = parents[..] else { return Ok(false) };
-        let merged = self.repository.merge(ours, theirs)?;
-        Ok(matches!(merged, Merge::Clean(tree) if commit.tree() == Some(tree)))
+    /// Lists merges that brought finished tasks to the branch of the run, that the run did not make, and that git would not have
+    /// made like this. No gate ran on what they have added.
+    fn list_merges_by_hand(&mut self, run: &Run, protections: &[ProtectedSince]) -> Result<(), VerifyError> {
+        let Some(start) = &run.start else { return Ok(()) };
+        let is_landed = |task: &TaskHistory| task.events.iter().any(|event| event.status() == Status::Merge);
+        let finished = run.tasks.iter().filter(|task| task.state() == State::Complete && !is_landed(task));
+        let finished: Vec<(&TaskId, Oid)> =
+            finished.filter_map(|task| Some((&task.id, task.last()?.commit))).collect();
+        if finished.is_empty() {
+            return Ok(());
+        }
+        let revisions = [self.range.to.to_string(), format!("^{}", start.commit)];
+        for commit in self.repository.stream_commits(&revisions)? {
+            let commit = commit?;
+            let parents: Vec<Oid> = commit.parents().collect();
+            let ([onto, merged @ ..], true) = (&parents[..], self.within.contains(&commit.id)) else {
+                continue;
+            };
+            if merged.is_empty()
+                || message::claims_to_be_ours(commit.message())
+                || !self.repository.is_ancestor(start.commit, *onto)?
+            {
+                continue;
+            }
+            let mut revisions: Vec<String> = merged.iter().map(ToString::to_string).collect();
+            revisions.extend([format!("^{onto}"), format!("^{}", start.commit)]);
+            let brought = self.repository.stream_commits(&revisions)?;
+            let brought: HashSet<Oid> =
+                brought.map(|found| Ok(found?.id)).collect::<Result<_, GitError>>()?;
+            let tasks: Vec<&TaskId> =
+                finished.iter().filter(|(_, last)| brought.contains(last)).map(|(task, _)| *task).collect();
+            if tasks.is_empty() {
+                continue;
+            }
+            let merge = self.compare_merge(&commit, protections)?;
+            if merge.is_clean {
+                continue;
+            }
+            for task in tasks {
+                let why = format!(
+                    "{}, which the run did not make, merged it with other changes, and no gates ran on the result",
+                    commit.id.short()
+                );
+                self.result.unchecked(VerifyCheck::Gates, Some(task), why);
+            }
+            if !self.result.outside.iter().any(|known| known.commit == commit.id) {
+                self.add_outside(run, &commit, merge);
+            }
+        }
+        Ok(())
     }
+
+    fn add_outside(&mut self, run: &Run, commit: &RawCommit, merge: ComparedMerge) {
+        self.result.outside.push(OutsideCommit {
+            commit: commit.id,
+            branch: run.scope.branch.clone(),
+            subject: subject_of(commit),
+            changed: merge.changed.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
+            protected: merge.protected.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
+        });
+    }
+
+    /// Compares a commit with git's own merge of its parents.
+    fn compare_merge(
+        &self,
+        commit: &RawCommit,
+        protections: &[ProtectedSince],
+    ) -> Result<ComparedMerge, VerifyError> {
+        let mut compared = ComparedMerge::default();
+        let parents: Vec<Oid> = commit.parents().collect();
+        let [ours, theirs] = parents[..] else { return Ok(compared) };
+        let (merged, is_conflicted) = match self.repository.merge(ours, theirs)? {
+            Merge::Clean(tree) => (tree, false),
+            Merge::Conflicted(tree, _) => (tree, true),
+        };
+        let tree = self.repository.tree_of(commit.id)?;
+        compared.is_clean = !is_conflicted && merged == tree;
+        if !compared.is_clean {
+            compared.changed = self.differing_paths(merged, tree)?;
+            if let Some(protection) = protections.last() {
+                compared.protected = protection.list_changes(self.repository, (merged, tree))?;
+            }
+        }
+        Ok(compared)
+    }
+}
+
+/// A commit that is compared with git's own merge of its parents.
+#[derive(Default)]
+struct ComparedMerge {
+    /// Whether it is this merge.
+    is_clean: bool,
+    /// The paths that differ.
+    changed: Vec<String>,
+    /// The protected ones among them.
+    protected: Vec<String>,
 }
 
 fn subject_of(commit: &RawCommit) -> String {

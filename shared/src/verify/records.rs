@@ -132,13 +132,41 @@ impl Verifier<'_> {
         }
         let to = self.range.to;
         let is_complete = self.repository.is_ancestor(context.tip, to)?;
-        if !is_complete && !self.repository.is_ancestor(to, context.tip)? {
+        if !is_complete && !self.repository.is_ancestor(to, context.tip)? && !self.is_fork(run, newest)? {
             let words =
                 format!("session '{session}' ended at {}, which is not in this history", context.tip.short());
             self.result.problem(VerifyCheck::Records, None, at, words);
             return Ok(None);
         }
         Ok(Some(is_complete))
+    }
+
+    /// Whether the range branched off before the session ended: some branch still has the end, and everything of the session
+    /// that is in the range led to it. Not if the session's own branch has the range and no longer has the end: then it was
+    /// reset.
+    fn is_fork(&self, run: &Run, newest: &StoredRecord) -> Result<bool, VerifyError> {
+        let (session, end) = (&newest.record.session, newest.record.context.tip);
+        if self.range.session.as_ref() == Some(session) {
+            return Ok(false);
+        }
+        let own = &newest.record.context.branch;
+        let mut is_kept = false;
+        for branch in self.repository.list_refs(&["refs/heads/", "refs/remotes/"])? {
+            let name = branch.name.strip_prefix("refs/remotes/").and_then(|name| name.split_once('/'));
+            let is_own = branch.name == own.to_ref() || name.is_some_and(|(_, name)| name == own.as_str());
+            if (is_kept && !is_own) || self.repository.is_ancestor(end, branch.target)? {
+                is_kept = true;
+            } else if is_own && self.repository.is_ancestor(self.range.to, branch.target)? {
+                return Ok(false);
+            }
+        }
+        let events = run.tasks.iter().flat_map(|task| &task.events);
+        for event in events.filter(|event| event.session().is_none_or(|named| named == *session)) {
+            if !is_kept || !self.repository.is_ancestor(event.commit, end)? {
+                return Ok(false);
+            }
+        }
+        Ok(is_kept)
     }
 
     fn read_records(&self, chains: &[StoredRecord]) -> Result<RecordedSteps, VerifyError> {

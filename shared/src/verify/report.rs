@@ -143,6 +143,10 @@ pub struct OutsideCommit {
     pub branch: BranchName,
     /// The first line of its message.
     pub subject: String,
+    /// If it is a merge, the paths that differ from git's own merge of its parents.
+    pub changed: Vec<String>,
+    /// The protected paths among these.
+    pub protected: Vec<String>,
 }
 
 impl Verification {

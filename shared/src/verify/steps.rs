@@ -3,7 +3,7 @@
 
 use super::{Verifier, VerifyCheck, VerifyError, list_paths};
 use crate::{
-    git::{Merge, RawCommit},
+    git::{GitError, Merge, RawCommit, Repository},
     history::{Event, Run, TaskHistory},
     message::{Key, Status},
     name::{Oid, TaskId},
@@ -24,6 +24,8 @@ pub(super) struct FinalSteps<'a> {
 pub(super) struct ProtectedSince {
     commit: Oid,
     protection: Protection,
+    /// The same without the lists that only this machine has.
+    recorded: Protection,
 }
 
 impl<'a> FinalSteps<'a> {
@@ -134,13 +136,12 @@ impl Verifier<'_> {
         let Some(start) = &run.start else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for recorded in RecordedLists::of_run(self.repository, start)? {
-            let protection = self.protection_since(&recorded)?;
-            found.extend(protection.map(|protection| ProtectedSince { commit: recorded.commit, protection }));
+            found.extend(self.protection_since(&recorded)?);
         }
         Ok(found)
     }
 
-    fn protection_since(&mut self, recorded: &RecordedLists) -> Result<Option<Protection>, VerifyError> {
+    fn protection_since(&mut self, recorded: &RecordedLists) -> Result<Option<ProtectedSince>, VerifyError> {
         let settings = match Settings::load_at(self.repository, self.config, recorded.commit) {
             Ok(settings) => settings,
             Err(error) => {
@@ -156,7 +157,9 @@ impl Verifier<'_> {
             self.result.unchecked(VerifyCheck::Protected, None, mistake);
             return Ok(None);
         }
-        Ok(Some(protection))
+        let own = Protection::new(&Settings::load_own(self.config)?, &[]);
+        let then = Protection::new(&settings, &[]).without(&own).with_recorded(recorded);
+        Ok(Some(ProtectedSince { commit: recorded.commit, protection, recorded: then }))
     }
 
     /// Compares the implementation with the state before the task. The commit of the implementation lists the protected
@@ -175,17 +178,28 @@ impl Verifier<'_> {
         };
         let trees = (base.tree, self.repository.tree_of(implemented)?);
         let allowed: Vec<String> = task.events.iter().flat_map(changed_with_permission).collect();
-        let mut refused = Vec::new();
-        for protection in self.in_force_at(implemented, protections)? {
-            let changes = protection.find_changes(self.repository, trees, &[])?;
-            refused = changes.refused.iter().map(ToString::to_string).collect();
-            refused.retain(|change| !allowed.contains(change));
+        let find_refused = |protection: &Protection| -> Result<Vec<String>, VerifyError> {
+            let changes = protection.find_changes(self.repository, trees, &[])?.refused;
+            let refused = changes.iter().map(ToString::to_string);
+            Ok(refused.filter(|change| !allowed.contains(change)).collect())
+        };
+        let (mut refused, mut was_listed) = (Vec::new(), true);
+        for since in self.in_force_at(implemented, protections)? {
+            refused = find_refused(&since.protection)?;
             if refused.is_empty() {
                 break;
             }
+            was_listed = was_listed && !find_refused(&since.recorded)?.is_empty();
         }
         if !refused.is_empty() {
-            let words = format!("protected files were changed without permission: {}", list_paths(&refused));
+            let why = match was_listed {
+                true => "",
+                false => {
+                    " (listed by 'protect' on this machine, but not when the task was done: verify a range after it, or take the path off the list)"
+                }
+            };
+            let words =
+                format!("protected files were changed without permission: {}{why}", list_paths(&refused));
             self.result.problem(VerifyCheck::Protected, Some(&task.id), Some(implemented), words);
         }
         Ok(())
@@ -199,17 +213,29 @@ impl Verifier<'_> {
         &self,
         commit: Oid,
         protections: &'p [ProtectedSince],
-    ) -> Result<Vec<&'p Protection>, VerifyError> {
+    ) -> Result<Vec<&'p ProtectedSince>, VerifyError> {
         let mut found = Vec::new();
-        for ProtectedSince { commit: since, protection } in protections {
-            if self.repository.is_ancestor(*since, commit)? {
+        for since in protections {
+            if self.repository.is_ancestor(since.commit, commit)? {
                 found.clear();
-            } else if self.repository.is_ancestor(commit, *since)? {
+            } else if self.repository.is_ancestor(commit, since.commit)? {
                 continue;
             }
-            found.push(protection);
+            found.push(since);
         }
         Ok(found)
+    }
+}
+
+impl ProtectedSince {
+    /// The protected files that differ between two trees.
+    pub(super) fn list_changes(
+        &self,
+        repository: &Repository,
+        trees: (Oid, Oid),
+    ) -> Result<Vec<String>, GitError> {
+        let changes = self.protection.find_changes(repository, trees, &[])?.refused;
+        Ok(changes.iter().map(ToString::to_string).collect())
     }
 }
 

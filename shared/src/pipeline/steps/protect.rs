@@ -112,6 +112,13 @@ impl Protection {
         Body::new(PROTECTED_IN_RUN, &lists.join("\n"))
     }
 
+    /// The same without the lists that `own` has.
+    #[must_use]
+    pub fn without(mut self, own: &Self) -> Self {
+        self.lists.retain(|list| !own.lists.contains(list));
+        self
+    }
+
     /// Also protects what a commit of the run lists.
     #[must_use]
     pub fn with_recorded(mut self, recorded: &RecordedLists) -> Self {
