@@ -66,6 +66,16 @@ fn advice_to_try_outside((untried, command): (&UntriedOutside, &str)) -> String 
     )
 }
 
+/// What to do while git is in the middle of something in the checkout.
+pub(super) const ADVICE_ON_OPERATION: &str =
+    "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch";
+
+/// Which of several plans to name.
+pub(super) fn advice_on_several_plans(plans: &[String]) -> String {
+    let first = plans.first().map(|plan| shell_word(plan)).unwrap_or_default();
+    format!("name one of them, for example with: --tree {first}")
+}
+
 /// What to do if the test command changed what it may not change.
 pub(super) fn advice_on_meddling_tests(log: &str) -> String {
     format!(

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use super::{
     LostBranch, RedCause, UnacceptedChange, UntriedOutside,
     advice::{
-        advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
-        advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
-        advice_to_resolve, baseline_advice, continue_in_lane,
+        ADVICE_ON_OPERATION, advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch,
+        advice_on_meddling_tests, advice_on_other_plan, advice_on_parked, advice_on_several_plans,
+        advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve, baseline_advice,
+        continue_in_lane,
     },
     refusals::advice_on_task_branch,
 };
@@ -21,7 +22,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
-    process::{LockError, shell_word},
+    process::LockError,
     progress::Progress,
     queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, words_on_unmerged},
     record::RecordError,
@@ -390,14 +391,8 @@ impl Explain for GardenerError {
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
             }
-            Self::OperationInProgress(_) => {
-                "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch"
-                    .into()
-            }
-            Self::SeveralPlans(plans) => {
-                let first = plans.first().map(|plan| shell_word(plan)).unwrap_or_default();
-                format!("name one of them, for example with: --tree {first}")
-            }
+            Self::OperationInProgress(_) => ADVICE_ON_OPERATION.into(),
+            Self::SeveralPlans(plans) => advice_on_several_plans(plans),
             Self::NoPlan => {
                 "name a plan with --tree, or create tasks.md\nor run one task without a plan: git arborist garden -m 'what to do'"
                     .into()

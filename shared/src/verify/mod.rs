@@ -337,7 +337,7 @@ impl Verifier<'_> {
             }
             let merge = self.compare_merge(&commit, protections)?;
             if !merge.is_clean {
-                self.add_outside(run, &commit, merge);
+                self.add_outside(run, &commit, &merge);
             }
         }
         Ok(())
@@ -389,13 +389,13 @@ impl Verifier<'_> {
                 self.result.unchecked(VerifyCheck::Gates, Some(task), why);
             }
             if !self.result.outside.iter().any(|known| known.commit == commit.id) {
-                self.add_outside(run, &commit, merge);
+                self.add_outside(run, &commit, &merge);
             }
         }
         Ok(())
     }
 
-    fn add_outside(&mut self, run: &Run, commit: &RawCommit, merge: ComparedMerge) {
+    fn add_outside(&mut self, run: &Run, commit: &RawCommit, merge: &ComparedMerge) {
         self.result.outside.push(OutsideCommit {
             commit: commit.id,
             branch: run.scope.branch.clone(),
