@@ -122,8 +122,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
             ui.note(&format!("they are saved as {saved}"));
             let mut builds_on = complete_dependents(&repository, &run, task)?;
-            builds_on
-                .retain(|dependent| !args.tasks.iter().any(|reset| reset.as_str() == dependent.to_string()));
+            builds_on.retain(|dependent| !args.tasks.iter().any(|reset| reset.as_str() == *dependent));
             if !builds_on.is_empty() {
                 ui.note(&format!(
                     "complete tasks that depend on {task} stay complete: {}",
@@ -247,12 +246,8 @@ fn untouched(
             let words = format!(
                 "task '{task}' was interrupted in its first attempt and has committed nothing, so there is nothing to reset"
             );
-            let is_in_lane = planned
-                .map(|(_, found)| found)
-                .map(|found| find_started_in_lane(repository, run, &[found]))
-                .transpose()?
-                .flatten()
-                .is_some();
+            let found = planned.map(|(_, found)| found).into_iter().collect::<Vec<_>>();
+            let is_in_lane = find_started_in_lane(repository, run, &found)?.is_some();
             let switches = if is_in_lane { format!(" --isolate --only {task}") } else { String::new() };
             let hint = format!("the next run continues it: git arborist gardener{switches}{scope}");
             return Ok(Failure::new(Exit::No, words).hint(hint));
