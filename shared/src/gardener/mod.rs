@@ -17,6 +17,7 @@
 mod advice;
 mod baseline;
 mod before_task;
+pub mod changed_settings;
 mod choose;
 mod error;
 mod interrupted_attempts;

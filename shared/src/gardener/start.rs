@@ -9,19 +9,19 @@ use std::{
 
 use crate::{
     coordination::WorkerName,
-    gardener::GardenerError,
-    git::{GitError, Repository, TreeChange, changed_lines},
+    gardener::{
+        GardenerError,
+        changed_settings::{has_same_settings, settings_difference},
+    },
+    git::{GitError, Repository, TreeChange},
     history::{Run, RunStart},
-    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted, one_line},
+    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, one_line},
     name::{Oid, SessionId, TaskId, digest},
     plan::{Plan, PlanError, Task},
     record::{Announcement, RunRecorder},
     safe_files,
     settings::{TRACKED_FILES, read_tracked},
 };
-
-/// How many changed lines of a file an error shows.
-const MOST_LINES: usize = 20;
 
 /// The current file of a plan.
 #[derive(Debug)]
@@ -277,46 +277,6 @@ pub fn require_unchanged(
     Ok(())
 }
 
-/// What an accepted change of the configuration changes, one text for each file.
-pub fn list_changed_settings(
-    repository: &Repository,
-    start: &RunStart,
-) -> Result<Vec<String>, GardenerError> {
-    let mut found = Vec::new();
-    for path in TRACKED_FILES {
-        if let Some(difference) = settings_difference(repository, start, path)? {
-            let colon = if difference.is_empty() { "" } else { ":" };
-            found.push(format!("accepted the changed '{path}'{colon}{difference}"));
-        }
-    }
-    Ok(found)
-}
-
-/// How a file of settings differs from the one in force; `None` if it has the same settings.
-fn settings_difference(
-    repository: &Repository,
-    start: &RunStart,
-    path: &str,
-) -> Result<Option<String>, GardenerError> {
-    let then = match repository.find_path(start.accepted, path)? {
-        Some(blob) => repository.find_blob(blob)?,
-        None => None,
-    };
-    let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
-    if now == then || has_same_settings(path, then.as_deref(), now.as_deref()) {
-        return Ok(None);
-    }
-    Ok(Some(file_difference(then.as_deref(), now.as_deref())?))
-}
-
-/// Whether a file of settings has the same settings as before: comments and a file without settings change nothing.
-fn has_same_settings(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
-    let settings = |bytes: Option<&[u8]>| -> Option<toml::Table> {
-        std::str::from_utf8(bytes.unwrap_or_default()).ok()?.parse().ok()
-    };
-    path.ends_with(".toml") && settings(before).is_some_and(|before| settings(after) == Some(before))
-}
-
 /// Whether two versions of a plan or a file of settings mean the same. Ticked boxes and comments do not count.
 fn is_same_version(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     if TRACKED_FILES.contains(&path) {
@@ -368,17 +328,6 @@ fn added_powers<'t>(before: Option<&'t Task>, now: &'t Task) -> impl Iterator<It
         .filter(move |command| !before.is_some_and(|before| commands_of(before).any(|old| old == *command)));
     let allowed = allowed.map(|allowed| one_line(&format!("[allow:{allowed}]")));
     allowed.chain(commands.map(|command| one_line(&format!("the command '{command}'"))))
-}
-
-/// The lines that were removed from a file and added to it, at most [`MOST_LINES`] of them.
-fn file_difference(before: Option<&[u8]>, after: Option<&[u8]>) -> Result<String, GitError> {
-    let mut lines = changed_lines(before.unwrap_or_default(), after.unwrap_or_default())?;
-    let hidden = lines.len().saturating_sub(MOST_LINES);
-    lines.truncate(MOST_LINES);
-    if hidden > 0 {
-        lines.push(format!("[{} not shown]", counted(hidden, "more changed line")));
-    }
-    Ok(lines.iter().map(|line| format!("\n  {line}")).collect())
 }
 
 /// Which facts of a task differ, in words.

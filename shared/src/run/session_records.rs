@@ -13,7 +13,7 @@ use crate::{
     consent,
     event::RunEvent,
     failure::{Exit, Failure},
-    gardener::{GardenerError, Summary, start},
+    gardener::{GardenerError, Summary, changed_settings},
     history::Run,
     message::{Status, visible},
     name::{Oid, SessionId, TaskId},
@@ -243,7 +243,7 @@ impl OpenRun {
     /// What `--accept-changes` accepts in the configuration: the changed files, and the paths that are no longer protected.
     pub(super) fn list_accepted(&self, run: &Run) -> Result<Vec<String>, Failure> {
         let Some(start) = &run.start else { return Ok(Vec::new()) };
-        let mut accepted = start::list_changed_settings(&self.repository, start)?;
+        let mut accepted = changed_settings::list_changed_settings(&self.repository, start)?;
         if let Some(recorded) = RecordedLists::of_run(&self.repository, start)?.last() {
             let before = Protection::default().with_recorded(recorded);
             let dropped = before.list_beyond(&Protection::new(&self.settings, &[])).join(", ");
