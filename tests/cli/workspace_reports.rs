@@ -156,7 +156,7 @@ fn a_push_without_a_workspace_names_the_settings_that_are_missing() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.arborist(["workspace", "push"])
         .exits(1)
-        .err("no workspace is configured for 'repo', and only its settings name a remote to push to")
+        .err("no workspace is configured for 'repo', so 'workspace push' has no remote to push to")
         .err("workspace.repos.repo.remote <url>");
     repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
     repo.git(["remote", "add", "origin", "../origin.git"]).succeeds();

@@ -261,7 +261,7 @@ impl OpenRun {
         };
         listener.warn(&format!("no test command for {}: {words}", counted(untested, "task")));
         listener.hint(match is_emptied {
-            true => "--test-command is empty; leave it out to use the configured test command",
+            true => "--test-command is empty, so nothing is tested; name a command with it",
             false => "give one with --test-command, or set test-command in .arborist/config.toml",
         });
     }

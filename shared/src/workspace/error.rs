@@ -77,9 +77,7 @@ fn no_push_remote(name: &RepoName, is_configured: bool) -> String {
     match is_configured {
         true => format!("'{name}' has no remote to push to (workspace.repos.{name}.remote)"),
         false => {
-            format!(
-                "a push goes to the remotes that the settings of a workspace name, and '{name}' has no such settings"
-            )
+            format!("no workspace is configured for '{name}', so 'workspace push' has no remote to push to")
         }
     }
 }
