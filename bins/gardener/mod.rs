@@ -46,7 +46,9 @@ have a fixed form.
 After a crash, run the same command again: the run continues. If all tasks are
 done, the command does nothing. A continued run keeps its test command and its
 budgets unless you give new ones. It does not keep the runner, so give --runner
-again.
+again. In another clone, give all options again: the commits of a run do not
+contain them. If tasks of the run were tested and the test command is not known
+there, the run does not continue.
 
 The first commit of a run contains the plan and the configuration, also if you
 had not committed them. The run uses these copies, so an agent cannot change

@@ -64,6 +64,46 @@ fn a_run_that_had_tests_warns_when_they_are_turned_off() {
 }
 
 #[test]
+fn a_tested_run_does_not_continue_without_tests_in_another_clone() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n");
+    repo.arborist(["gardener", "--only", "T001", "--test-command", "true"]).succeeds();
+    repo.git_in(repo.root(), ["clone", "-q", "repo", "clone"]).succeeds();
+    let (clone, calls) = (repo.root().join("clone"), repo.calls());
+    let refused = repo.arborist_in(&clone, ["gardener"]).exits(2);
+    refused
+        .err("error: no test command is known here, but T001 was tested in this run, so T002 would be complete without tests\n")
+        .err("hint: give the same one again with --test-command; to continue without tests, add --test-command ''\n");
+    assert_eq!(repo.calls(), calls);
+    let again = ["gardener", "--only", "T002", "--test-command", "true"];
+    repo.arborist_in(&clone, again).succeeds().never("no test command");
+    repo.arborist_in(&clone, ["gardener", "--test-command", ""]).succeeds().err("no test command for 1 task");
+    let log = repo.git_in(&clone, ["log", "--format=%s"]).answer();
+    assert!(log.contains("tests pass for \"two\"\n"), "{log}");
+    assert!(log.contains("tests pass for \"three\" (no test command)\n"), "{log}");
+}
+
+#[test]
+fn a_run_does_not_continue_without_the_configured_test_command_that_is_gone() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.git(["config", "--unset", "arborist.test-command"]).succeeds();
+    repo.arborist(["gardener"])
+        .exits(2)
+        .err("no test command is known here, but T001 was tested in this run");
+}
+
+#[test]
+fn a_run_without_tests_warns_once_in_each_clone() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n");
+    let warning = "warning: no test command for";
+    repo.arborist(["gardener", "--only", "T001"]).succeeds().err(warning);
+    repo.arborist(["gardener", "--only", "T002"]).succeeds().never(warning);
+    repo.git_in(repo.root(), ["clone", "-q", "repo", "clone"]).succeeds();
+    repo.arborist_in(&repo.root().join("clone"), ["gardener"]).succeeds().err(warning);
+}
+
+#[test]
 fn a_skipped_commit_msg_hook_is_reported_once() {
     let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
     repo.write_script(".git/hooks/commit-msg", "exit 1");

@@ -11,6 +11,7 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     gardener::GardenerError,
     git::{ExemptRef, OtherWriters, RawCommit, RefWatch, Repository, TemporaryOwnership, TrackedFiles},
+    history::NO_TEST_COMMAND,
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
     pipeline::{
@@ -341,7 +342,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
 fn is_proof(message: &Message) -> bool {
     let body = Body::parse(&message.body);
     let is_red = KnownRed::read(&body, EXPECTED_FAILURES).is_some_and(|known| !known.is_empty());
-    !is_red && !message.subject.text.ends_with("(no test command)")
+    !is_red && !message.subject.text.ends_with(NO_TEST_COMMAND)
 }
 
 /// Detects and undoes changes to refs and the checkout during the baseline.

@@ -159,6 +159,10 @@ pub enum GardenerError {
     Log { path: String, why: String },
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
+    #[error(
+        "no test command is known here, but {tested} was tested in this run, so {untested} would be complete without tests"
+    )]
+    LostTestCommand { tested: TaskId, untested: TaskId },
     #[error("task '{task}' was started on its own branch, '{branch}'")]
     StartedInLane { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
     /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
@@ -340,6 +344,7 @@ impl Explain for GardenerError {
             | Self::Forked { .. }
             | Self::Reverted { .. }
             | Self::Lost(_)
+            | Self::LostTestCommand { .. }
             | Self::StartedInLane { .. }
             | Self::NotLanded { .. }
             | Self::Parked { .. }
@@ -440,6 +445,9 @@ impl Explain for GardenerError {
             Self::MeddlingTests { log, .. } => advice_on_meddling_tests(log),
             Self::RedWithoutTest(_) => {
                 "give one with --test-command, or set test-command in .arborist/config.toml".into()
+            }
+            Self::LostTestCommand { .. } => {
+                "give the same one again with --test-command; to continue without tests, add --test-command ''".into()
             }
             Self::StartedInLane { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)

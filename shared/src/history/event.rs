@@ -8,6 +8,9 @@ use crate::{
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
+/// The end of the subject of a test step that had no command to run.
+pub const NO_TEST_COMMAND: &str = " (no test command)";
+
 /// The heading of the reason of a step that failed.
 pub const FAILED: &str = "Why it failed:";
 /// The heading over what the sandbox refused in a step that passed.
@@ -151,6 +154,13 @@ impl Event {
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self.status().outcome(), Some((_, "fail" | "rejected")))
+    }
+
+    /// Whether this is the result of a test command.
+    #[must_use]
+    pub fn has_run_tests(&self) -> bool {
+        matches!(self.status(), Status::TestPass | Status::TestFail)
+            && !self.subject.text.ends_with(NO_TEST_COMMAND)
     }
 
     /// Whether it records a review without a verdict. That counts as a rejection, but the reviewer did not reject.

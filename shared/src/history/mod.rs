@@ -17,7 +17,9 @@ mod walk;
 
 pub use base::{BROUGHT_BACK, Conflicts, TaskWork, WorkBase};
 pub use cache::{CommitCache, ReadAhead};
-pub use event::{DENIED, EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED, REFUSED_BY_HOOK};
+pub use event::{
+    DENIED, EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED, NO_TEST_COMMAND, REFUSED_BY_HOOK,
+};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use merged_by_hand::{FirstParentLine, HandMerge, RevertedMerge, RevertedPlace};
 pub use run::{EventPosition, HistoryError, Run, RunStart};

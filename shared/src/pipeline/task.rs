@@ -13,7 +13,7 @@ use crate::{
         redact::Redactor,
     },
     event::{EventKind, StepChanges},
-    history::{Event, FAILED, REFUSED_BY_HOOK, WorkBase},
+    history::{Event, FAILED, NO_TEST_COMMAND, REFUSED_BY_HOOK, WorkBase},
     message::{Body, Status, Step, SubjectParts},
     name::{Attempt, TaskId},
     pipeline::{
@@ -171,7 +171,7 @@ impl TaskRun<'_, '_, '_> {
         let mut entry = self.entry(status, attempt);
         entry.body = result.body;
         entry.trailers = result.trailers;
-        entry.remark = if commands.is_empty() { " (no test command)" } else { "" };
+        entry.remark = if commands.is_empty() { NO_TEST_COMMAND } else { "" };
         let event = self.recorder.record(entry, self.recorder.tree())?;
         self.recorded(event, result.why.as_deref(), Expense::default());
         Ok(if result.is_passed { StepOutcome::Passed } else { StepOutcome::Failed })

@@ -9,8 +9,11 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, has_passed},
-    history::{Run, State},
+    gardener::{
+        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, Selection,
+        has_passed, wanted,
+    },
+    history::{Event, Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
     pipeline::{BEFORE_THE_RUN, CommandCounts, KnownRed, TestTally},
@@ -31,6 +34,46 @@ struct BaselineTest<'t> {
 }
 
 impl OpenRun {
+    /// Refuses to continue without tests a run whose tasks were tested. A test command that was typed is recorded in the
+    /// session, and one of git's configuration is in no record, so another clone may know neither.
+    pub(super) fn refuse_lost_test_command(
+        &self,
+        planned: &Planned,
+        selection: &Selection,
+        run: &Run,
+    ) -> Result<(), GardenerError> {
+        // An empty command was given or recorded as the user's decision.
+        let is_decided = self.request.new_run || self.request.flags.test_command.is_some();
+        let Some(untested) = self.find_untested((planned, selection), run).first().copied() else {
+            return Ok(());
+        };
+        let tested = run.tasks.iter().find(|history| {
+            let task = planned.plan.find(&history.id);
+            let has_own_command = task.is_some_and(|task| !task.test_commands.is_empty());
+            !has_own_command && history.events.iter().any(Event::has_run_tests)
+        });
+        match tested {
+            Some(tested) if !is_decided => Err(GardenerError::LostTestCommand {
+                tested: tested.id.clone(),
+                untested: untested.id.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The selected tasks that are left and have no test command.
+    pub(super) fn find_untested<'p>(
+        &self,
+        (planned, selection): (&'p Planned, &Selection),
+        run: &Run,
+    ) -> Vec<&'p Task> {
+        let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
+        let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
+        let mut tasks = wanted(&planned.plan, selection);
+        tasks.retain(|task| is_left(task) && self.options.tests_of(task).is_empty());
+        tasks
+    }
+
     /// Runs the test command unless it is known to pass, and refuses to continue if it fails. Returns the known
     /// failures, which are recorded in the commit that starts the run.
     pub(super) fn check_baseline(

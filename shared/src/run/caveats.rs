@@ -16,6 +16,7 @@ use crate::{
     process::{is_executable, list_unused_folders, shell_word},
     progress::{PlanMarks, Progress},
     safe_files,
+    session::SessionReader,
     worktree::Pool,
 };
 
@@ -238,7 +239,7 @@ impl OpenRun {
         }
     }
 
-    /// Warns once in each run about tasks without a test command, and about landings without a gate.
+    /// Warns once in each run and clone about tasks without a test command, and about landings without a gate.
     pub(super) fn warn_of_missing_tests(
         &self,
         planned: &Planned,
@@ -247,12 +248,13 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         listener: &mut dyn RunListener,
     ) {
-        let untested = self.count_untested((planned, selection), run);
+        let untested = self.find_untested((planned, selection), run).len();
         let lands_untested =
             !self.has_no_task_left && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         // An empty option turns off the tests of a run that had some.
         let is_emptied = self.request.flags.test_command.as_deref().is_some_and(is_blank);
-        let words = match (self.is_new_run(run) || is_emptied, lands_untested) {
+        let is_first = self.is_new_run(run) || is_emptied || !self.has_session_record(run);
+        let words = match (is_first, lands_untested) {
             _ if untested == 0 => return,
             (true, true) => "the test step always passes, and landings are not tested",
             (true, false) => "the test step always passes",
@@ -266,12 +268,10 @@ impl OpenRun {
         });
     }
 
-    /// How many of the selected tasks that are left have no test command.
-    fn count_untested(&self, (planned, selection): (&Planned, &Selection), run: &Run) -> usize {
-        let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
-        let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
-        let wanted = wanted(&planned.plan, selection);
-        wanted.into_iter().filter(|task| is_left(task) && self.options.tests_of(task).is_empty()).count()
+    /// Whether an earlier command of this run was recorded here.
+    fn has_session_record(&self, run: &Run) -> bool {
+        let newest = SessionReader::new(&self.repository).newest(self.session(run));
+        newest.is_ok_and(|record| record.is_some())
     }
 
     /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not

@@ -70,6 +70,7 @@ impl OpenRun {
         self.list_copied_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
+        self.refuse_lost_test_command(planned, selection, &run)?;
         if lanes.is_none() {
             self.refuse_parked()?;
         }
