@@ -9,7 +9,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     process::{FileLock, Holder},
     progress::NodeProgress,
-    record::{StepStatus, Unfinished},
+    record::{StepStatus, UnfinishedAttempt},
 };
 
 /// The state of a task while a step of it is in progress.
@@ -30,7 +30,7 @@ pub(crate) struct ActiveWork {
 
 impl ActiveWork {
     pub(crate) fn find(repository: &Repository, branch: &BranchName, refs: &[Ref]) -> Self {
-        let begun = refs.iter().filter_map(|found| Unfinished::task_of(&found.name, branch)).collect();
+        let begun = refs.iter().filter_map(|found| UnfinishedAttempt::task_of(&found.name, branch)).collect();
         let holder = FileLock::find_holder(&repository.run_lock(branch));
         Self { holder, begun, repository: repository.clone(), run: branch.clone() }
     }

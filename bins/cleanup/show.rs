@@ -251,7 +251,7 @@ fn is_file(item: &JudgedCandidate) -> bool {
         CandidateKind::Saved,
         CandidateKind::Record,
         CandidateKind::Claim,
-        CandidateKind::Unfinished,
+        CandidateKind::UnfinishedAttempt,
     ];
     small.contains(&item.candidate.what)
 }

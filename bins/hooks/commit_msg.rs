@@ -27,7 +27,7 @@ pub(super) fn run(file: &Path) -> Outcome {
     }
     let editor = std::env::var("GIT_EDITOR").ok();
     for recorded in readings(&bytes, &Settings::load()?, editor.as_deref()) {
-        if let MessageReading::Unsound(faults) = message::read_to_check(&recorded.message) {
+        if let MessageReading::Malformed(faults) = message::read_to_check(&recorded.message) {
             return Err(refused(file, &bytes, &recorded.lines, &faults));
         }
     }
@@ -67,7 +67,8 @@ fn not_about_a_task(lines: &[&str]) -> &'static str {
 fn is_sound_whatever_git_does(file: &[u8]) -> bool {
     let plain =
         |line: &[u8]| line.first().is_none_or(|b| b.is_ascii_alphabetic() || matches!(b, b'>' | b'('));
-    file.split(|b| *b == b'\n').all(plain) && matches!(message::read_to_check(file), MessageReading::Sound(_))
+    file.split(|b| *b == b'\n').all(plain)
+        && matches!(message::read_to_check(file), MessageReading::WellFormed(_))
 }
 
 impl Settings {

@@ -58,7 +58,7 @@ pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<ProbeRes
     let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
     let takes_input = event.reads_lines() && repository.version >= GitVersion::HOOK_STDIN;
     let fired = repository.run_hook(&HookRun {
-        event: event.as_str(),
+        name: event.as_str(),
         arguments: &arguments(event, &scratch, repository.format),
         stdin: takes_input.then_some(scratch.0.as_path()),
         variable: (VARIABLE, &nonce),

@@ -122,8 +122,14 @@ fn sample(setting: &Setting) -> String {
         ValueKind::Words => "[\"…\"]".to_owned(),
         ValueKind::Folders => "[\"~/…\"]".to_owned(),
         ValueKind::Pathspecs => "\"tests\"".to_owned(),
-        ValueKind::Text | ValueKind::Command if !is_value(&default) => "\"…\"".to_owned(),
-        ValueKind::Text | ValueKind::Command | ValueKind::Age => format!("\"{default}\""),
+        ValueKind::Text | ValueKind::InnerPath | ValueKind::Name | ValueKind::Command
+            if !is_value(&default) =>
+        {
+            "\"…\"".to_owned()
+        }
+        ValueKind::Text | ValueKind::InnerPath | ValueKind::Name | ValueKind::Command | ValueKind::Age => {
+            format!("\"{default}\"")
+        }
     }
 }
 

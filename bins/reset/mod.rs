@@ -12,7 +12,7 @@ use arborist_core::{
     plan::{Mark, Plan, Task},
     process::FileLock,
     queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
-    record::{RunRecorder, TaskEvent, Unfinished},
+    record::{RunRecorder, TaskEvent, UnfinishedAttempt},
     run::{recover_branch, refuse_in_step},
     settings::Settings,
 };
@@ -240,8 +240,9 @@ fn untouched(
         });
     }
     if planned.is_some() {
-        let marks = repository.list_refs(&[Unfinished::REFS])?;
-        let is_marked = |mark: &str| Unfinished::task_of(mark, &run.scope.branch).as_ref() == Some(task);
+        let marks = repository.list_refs(&[UnfinishedAttempt::REFS])?;
+        let is_marked =
+            |mark: &str| UnfinishedAttempt::task_of(mark, &run.scope.branch).as_ref() == Some(task);
         if marks.iter().any(|mark| is_marked(&mark.name)) {
             let words = format!(
                 "task '{task}' was interrupted in its first attempt and has committed nothing, so there is nothing to reset"

@@ -10,7 +10,7 @@ use arborist_core::{
     message::visible,
     name::{BranchName, Oid, SessionId},
     process::{Cancel, FileLock},
-    record::{RunRecorder, StagedCommit, Unfinished, repair_index},
+    record::{RunRecorder, StagedCommit, UnfinishedAttempt, repair_index},
     run::recover_branch,
     session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft},
 };
@@ -34,7 +34,7 @@ pub(super) struct TurnStart {
 impl SessionMark {
     pub(super) fn new(branch: &BranchName, session: &SessionId) -> Self {
         // No task can have this name, so it does not collide with marks of attempts.
-        Self(format!("{}{}/@session/{session}", Unfinished::REFS, branch.component()))
+        Self(format!("{}{}/@session/{session}", UnfinishedAttempt::REFS, branch.component()))
     }
 
     pub(super) fn find(&self, repository: &Repository) -> Result<Option<TurnStart>, Failure> {

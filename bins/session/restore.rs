@@ -16,7 +16,7 @@ use arborist_core::{
     message::{Body, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     process::{EndedProcesses, FileLock, OrphanLock},
-    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, repair_index},
+    record::{RunRecorder, StagedCommit, TaskEvent, UnfinishedAttempt, repair_index},
     session::StoredRecord,
     settings::TRACKED_FILES,
     worktree::SessionWorktree,
@@ -153,8 +153,8 @@ pub(super) fn bring_back(
     past: &Past,
 ) -> Result<Vec<String>, Failure> {
     // Work that a killed run had not finished is undone too.
-    let unfinished = Unfinished::find_all(recorder.repository(), recorder.branch())?;
-    let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::end_move).collect();
+    let unfinished = UnfinishedAttempt::find_all(recorder.repository(), recorder.branch())?;
+    let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(UnfinishedAttempt::end_move).collect();
     let mut changes = changes;
     let mut restored = Vec::new();
     for (task, name) in tasks {

@@ -7,7 +7,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId},
     process::{Cancel, Program},
-    record::Unfinished,
+    record::UnfinishedAttempt,
     session::Record,
     settings::Settings,
     workspace::Workspace,
@@ -56,7 +56,7 @@ pub(super) fn run_in_session_worktree(
     branch: &BranchName,
     mut resume_options: ResumeOptions<'_>,
 ) -> Outcome {
-    let is_killed = !Unfinished::find_all(&session_worktree.repository, branch)?.is_empty();
+    let is_killed = !UnfinishedAttempt::find_all(&session_worktree.repository, branch)?.is_empty();
     if !is_killed && !session_worktree.repository.is_clean()? {
         resume_options.switch("isolate");
     }

@@ -26,7 +26,7 @@ use arborist_core::{
     process::{Cancel, shell_word},
     progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{LoggedOutcome, OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
-    record::Unfinished,
+    record::UnfinishedAttempt,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
@@ -195,7 +195,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(&here)?;
     let ahead = if args.scope.is_none() { ReadAhead::guess(&here) } else { None };
     let repository = search.finish()?;
-    let refs = repository.start_listing_refs(&[TASK_REFS, LANDINGS, Unfinished::REFS])?;
+    let refs = repository.start_listing_refs(&[TASK_REFS, LANDINGS, UnfinishedAttempt::REFS])?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;

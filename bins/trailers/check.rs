@@ -71,8 +71,8 @@ impl Tally {
         self.seen += 1;
         match read_to_check(text) {
             MessageReading::Foreign => {}
-            MessageReading::Sound(_) => self.sound += 1,
-            MessageReading::Unsound(faults) => {
+            MessageReading::WellFormed(_) => self.sound += 1,
+            MessageReading::Malformed(faults) => {
                 self.unsound += 1;
                 show(ui, label, text, &faults);
             }

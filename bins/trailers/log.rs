@@ -109,7 +109,7 @@ fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> 
             continue;
         }
         let commit = repository.exact(commit)?;
-        if let MessageReading::Sound(message) = read(commit.message()) {
+        if let MessageReading::WellFormed(message) = read(commit.message()) {
             let event = Event::new(&commit, *message);
             if args.wants(&event) {
                 events.push(event);

@@ -80,7 +80,7 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
     for TrailerDocument { key, value } in &document.trailers {
         ui.line(&format!("{key}: {value}"));
     }
-    if let MessageReading::Unsound(faults) = read(&message)
+    if let MessageReading::Malformed(faults) = read(&message)
         && let Some(fault) = faults.first()
     {
         ui.warn(&format!("the message looks like a task commit, but is not valid: {fault}"));
@@ -92,7 +92,7 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
 fn read_document(message: &[u8]) -> ParseDocument {
     let reading = read(message);
     let faults = match &reading {
-        MessageReading::Unsound(faults) => faults.as_slice(),
+        MessageReading::Malformed(faults) => faults.as_slice(),
         _ => &[],
     };
     let fault = |f: &arborist_core::message::Fault| FaultDocument {
@@ -102,7 +102,7 @@ fn read_document(message: &[u8]) -> ParseDocument {
     };
     ParseDocument {
         claims: reading != MessageReading::Foreign,
-        sound: matches!(reading, MessageReading::Sound(_)),
+        sound: matches!(reading, MessageReading::WellFormed(_)),
         trailers: read_as_git(message)
             .into_iter()
             .map(|(key, value)| TrailerDocument { key, value })

@@ -10,7 +10,7 @@ use arborist_core::{
     message::visible,
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::Holder,
-    record::Unfinished,
+    record::UnfinishedAttempt,
     session::forget_unrecorded,
     worktree::{Pool, WorktreeKind, WorktreeStatusRow},
 };
@@ -193,7 +193,7 @@ impl Known {
             })
         })?;
         forget_unrecorded(repository, &mut read)?;
-        let marks = repository.list_refs(&[Unfinished::REFS])?;
+        let marks = repository.list_refs(&[UnfinishedAttempt::REFS])?;
         Ok(Self { run: read, work: ActiveWork::find(repository, run, &marks), distances })
     }
 }

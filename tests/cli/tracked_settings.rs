@@ -88,7 +88,9 @@ fn sample(setting: &Setting, round: usize) -> String {
     match (setting.key, setting.kind) {
         ("tree", _) => "\"tasks.md\"".to_owned(),
         ("log-dir" | "report-dir", _) => "\"x\"".to_owned(),
-        (_, ValueKind::Text | ValueKind::Command) => ["\"../x\"", "\"x\""][round].to_owned(),
+        (_, ValueKind::Text | ValueKind::InnerPath | ValueKind::Name | ValueKind::Command) => {
+            ["\"../x\"", "\"x\""][round].to_owned()
+        }
         (_, ValueKind::Switch) => (round == 0).to_string(),
         (_, ValueKind::Choice(words)) => format!("\"{}\"", words[words.len() - 1 - round]),
         (_, ValueKind::Amount) => "7.5".to_owned(),

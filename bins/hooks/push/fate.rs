@@ -74,7 +74,7 @@ impl Lost {
 }
 
 fn is_sound(commit: &RawCommit) -> bool {
-    matches!(read(commit.message()), MessageReading::Sound(_))
+    matches!(read(commit.message()), MessageReading::WellFormed(_))
 }
 
 impl LostCommits {

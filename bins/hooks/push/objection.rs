@@ -31,7 +31,7 @@ pub(super) enum Objection {
     /// Commits that hold the state of tasks, or the record of a session, would be lost.
     Dropped { name: String, newest: Oid, count: usize, what: &'static str },
     /// A commit claims to be ours and is malformed. The text is the line of the first fault.
-    Unsound { commit: Oid, faults: Vec<Fault>, text: String },
+    Malformed { commit: Oid, faults: Vec<Fault>, text: String },
 }
 
 impl Objection {
@@ -52,7 +52,7 @@ impl Objection {
                 let commits = counted(*count, "commit");
                 format!("'{name}' would lose {commits} with {what}; the newest is {}", newest.short())
             }
-            Self::Unsound { commit, faults, text } => {
+            Self::Malformed { commit, faults, text } => {
                 let commit = commit.short();
                 let first = faults.first().filter(|fault| !fault.is_missing);
                 let mut words =
@@ -83,7 +83,7 @@ impl Objection {
                 };
                 keep_words(&newest, receiver)
             }
-            Self::Unsound { commit, faults, .. } => {
+            Self::Malformed { commit, faults, .. } => {
                 let commit = commit.short();
                 // The hook of a server cannot be skipped.
                 let skip = match receiver {
@@ -164,11 +164,11 @@ pub(super) fn scan(push: &Push<'_>) -> Result<Arriving, GitError> {
 }
 
 fn objection(commit: &RawCommit) -> Option<Objection> {
-    let MessageReading::Unsound(faults) = read(commit.message()) else {
+    let MessageReading::Malformed(faults) = read(commit.message()) else {
         return None;
     };
     let fault = faults.first()?;
     let text = String::from_utf8_lossy(commit.message());
     let line = text.lines().nth(fault.line.saturating_sub(1)).unwrap_or_default().to_owned();
-    Some(Objection::Unsound { commit: commit.id, faults, text: line })
+    Some(Objection::Malformed { commit: commit.id, faults, text: line })
 }

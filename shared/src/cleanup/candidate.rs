@@ -44,7 +44,7 @@ pub enum InUse {
     /// The branch of its session is being deleted, which must happen first.
     Leaving,
     /// Its run may continue it.
-    Unfinished(String),
+    UnfinishedAttempt(String),
     /// Only this branch tells that its task has failed.
     Failed,
     /// It is about a task that is not merged.
@@ -77,7 +77,7 @@ impl fmt::Display for InUse {
             Self::Parked => f.write_str("it is waiting for a checkout of its branch"),
             Self::Branched => f.write_str("the branch of its session still exists"),
             Self::Leaving => f.write_str("the branch of its session must be removed first"),
-            Self::Unfinished(run) => write!(f, "the run of '{run}' may continue it"),
+            Self::UnfinishedAttempt(run) => write!(f, "the run of '{run}' may continue it"),
             Self::Failed => f.write_str("its task has failed, which is recorded only there"),
             Self::Unmerged => f.write_str("its task is not merged"),
             Self::Foreign(why) => f.write_str(why),
@@ -139,7 +139,7 @@ pub enum CandidateKind {
     /// A claim on the queue of a target.
     Claim,
     /// The mark of an attempt, or work that was saved during it.
-    Unfinished,
+    UnfinishedAttempt,
     /// The branch of a session.
     SessionBranch,
     /// The record of a session, or its transcript.
@@ -164,7 +164,7 @@ impl CandidateKind {
         Self::RemoteBranch,
         Self::Landing,
         Self::Claim,
-        Self::Unfinished,
+        Self::UnfinishedAttempt,
         Self::SessionBranch,
         Self::Record,
         Self::Log,
@@ -184,7 +184,7 @@ impl CandidateKind {
             Self::RemoteBranch => "remote",
             Self::Landing => "landing",
             Self::Claim => "claim",
-            Self::Unfinished => "unfinished",
+            Self::UnfinishedAttempt => "unfinished",
             Self::SessionBranch => "session",
             Self::Record => "record",
             Self::Log => "log",
@@ -199,7 +199,7 @@ impl CandidateKind {
     pub fn topic(self) -> Topic {
         match self {
             Self::Worktree | Self::Folder | Self::Trash => Topic::Worktrees,
-            Self::Branch | Self::RemoteBranch | Self::Landing | Self::Claim | Self::Unfinished => {
+            Self::Branch | Self::RemoteBranch | Self::Landing | Self::Claim | Self::UnfinishedAttempt => {
                 Topic::Branches
             }
             Self::SessionBranch | Self::Record => Topic::Sessions,

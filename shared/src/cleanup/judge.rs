@@ -33,7 +33,7 @@ impl CleanupRules {
             | CandidateKind::RemoteBranch
             | CandidateKind::Landing
             | CandidateKind::Claim
-            | CandidateKind::Unfinished
+            | CandidateKind::UnfinishedAttempt
             | CandidateKind::SessionBranch
             | CandidateKind::Log
             | CandidateKind::Report
@@ -236,7 +236,7 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
         | CandidateKind::Folder
         | CandidateKind::Branch
         | CandidateKind::Landing
-        | CandidateKind::Unfinished => judge_work(candidate, rules.unsaved),
+        | CandidateKind::UnfinishedAttempt => judge_work(candidate, rules.unsaved),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     },
     process::{Cancel, Confinement, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
     queue::queue_refs,
-    record::{RunRecorder, Unfinished},
+    record::{RunRecorder, UnfinishedAttempt},
     safe_files,
     sandbox::{Sandbox, SandboxedChild, list_denials, names_closed_path},
     session::owned_by,
@@ -324,7 +324,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
     for _ in 0..MAX_COMMITS {
         let Some(Ok(found)) = next.map(|commit| repository.load_commits(&[commit])) else { return false };
         let Some(raw) = found.first() else { return false };
-        let MessageReading::Sound(message) = message::read(raw.message()) else { return false };
+        let MessageReading::WellFormed(message) = message::read(raw.message()) else { return false };
         match message.subject.status {
             Status::TestPass => return is_proof(&message),
             Status::Merge => {
@@ -431,14 +431,14 @@ impl<'a> BaselineGuard<'a> {
     fn is_claim(&self, commit: &RawCommit) -> bool {
         match message::read(commit.message()) {
             MessageReading::Foreign => false,
-            MessageReading::Unsound(_) => true,
-            MessageReading::Sound(message) => message.subject.branch == *self.recorder.run(),
+            MessageReading::Malformed(_) => true,
+            MessageReading::WellFormed(message) => message.subject.branch == *self.recorder.run(),
         }
     }
 
     /// The name under which commits that were made in the checkout are saved.
     fn mark(&self) -> String {
-        format!("{}{}/baseline/0", Unfinished::REFS, self.recorder.branch().component())
+        format!("{}{}/baseline/0", UnfinishedAttempt::REFS, self.recorder.branch().component())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
     plan::Task,
     progress::{PlanMarks, Progress},
-    record::{RunRecorder, Unfinished, create_baseline_log, log_time},
+    record::{RunRecorder, UnfinishedAttempt, create_baseline_log, log_time},
 };
 
 impl Gardener<'_> {
@@ -159,7 +159,7 @@ impl RunResources<'_> {
         let before = FilesBeforeTest::read(repository, recorder.tree(), (&users, OtherWriters::Alone))?;
         let guard = BaselineGuard::between_tasks(recorder)?;
         let ended = probe.run(&mut context.orphan_lock);
-        let mark = Unfinished::name_of(recorder.branch(), task, Attempt(0));
+        let mark = UnfinishedAttempt::name_of(recorder.branch(), task, Attempt(0));
         // The code of a rejected task must not change what the next one is tested with.
         let changed = before.restore(recorder, OtherWriters::Alone, &mark);
         if let Some(words) = changed.map_err(PipelineError::Unrestored)?.in_one_line() {

@@ -13,7 +13,7 @@ use crate::{
         quit_operations, restore_files,
     },
     plan::Plan,
-    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished},
+    record::{RunRecorder, StagedCommit, TaskEvent, UnfinishedAttempt},
 };
 
 /// What recovery needs to know about tasks.
@@ -40,7 +40,7 @@ const MAX_ROUNDS: usize = 5;
 /// An interrupted attempt that has been recorded.
 #[derive(Debug)]
 pub struct Recovered {
-    attempt: Unfinished,
+    attempt: UnfinishedAttempt,
     pub(super) event: Event,
     /// The files that were committed. Who wrote them is not known.
     files: Vec<String>,
@@ -63,7 +63,7 @@ impl Recovered {
     /// A description for the user.
     #[must_use]
     pub fn words(&self) -> String {
-        let Unfinished { task, attempt, .. } = &self.attempt;
+        let UnfinishedAttempt { task, attempt, .. } = &self.attempt;
         let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
         words += &match self.files.len() {
             0 if !self.restored.is_empty() => "none of its files are committed".to_owned(),
@@ -110,7 +110,7 @@ pub(super) fn record_unfinished(
     known: &TaskFacts<'_>,
 ) -> Result<Vec<Recovered>, GardenerError> {
     let mut written = Vec::new();
-    for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
+    for attempt in UnfinishedAttempt::find_all(recorder.repository(), recorder.branch())? {
         let events = (known.events)(&attempt.task);
         // A turn belongs to an attempt but does not end it.
         let is_end =
@@ -131,7 +131,7 @@ pub(super) fn record_unfinished(
 
 fn record_attempt(
     recorder: &mut RunRecorder<'_>,
-    attempt: Unfinished,
+    attempt: UnfinishedAttempt,
     known: &TaskFacts<'_>,
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
@@ -177,7 +177,7 @@ fn record_attempt(
 /// older commit. Returns a message.
 fn restore_unclear(
     recorder: &RunRecorder<'_>,
-    attempt: &Unfinished,
+    attempt: &UnfinishedAttempt,
     changed_paths: &ChangedPaths,
     changes: &mut Vec<TreeChange>,
 ) -> Result<Option<String>, GardenerError> {
@@ -206,7 +206,7 @@ fn restore_unclear(
 /// messages about them.
 fn restore_judges(
     recorder: &RunRecorder<'_>,
-    (attempt, known): (&Unfinished, &TaskFacts<'_>),
+    (attempt, known): (&UnfinishedAttempt, &TaskFacts<'_>),
     changes: &mut Vec<TreeChange>,
 ) -> Result<Vec<String>, GardenerError> {
     let (repository, base, head) = (recorder.repository(), recorder.tree(), recorder.head());
@@ -263,7 +263,7 @@ fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec
 
 /// The tree of the branch when the attempt started. The mark points to the branch's commit at that time, or to a child
 /// of it.
-fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
+fn branch_before(recorder: &RunRecorder<'_>, attempt: &UnfinishedAttempt) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
     if repository.is_ancestor(attempt.mark_commit, recorder.head())? {
         return Ok(repository.tree_of(attempt.mark_commit)?);

@@ -15,7 +15,7 @@ use crate::{
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue::{self, Afterwards},
-    record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
+    record::{RunIdentity, RunRecorder, Tip, UnfinishedAttempt, repair_lane_index},
     worktree::{GRACE, Lease, LeaseStart, Pool},
 };
 
@@ -82,7 +82,7 @@ impl Lanes<'_> {
         }
         let has_no_commits = tip.head == start.base;
         let starts_over = is_reset
-            || (has_no_commits && Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty());
+            || (has_no_commits && UnfinishedAttempt::find_all(&lease.repository, &lease.branch)?.is_empty());
         let (repository, other_leases) = (lease.repository.clone(), Vec::new());
         let site = TaskCheckout { repository, tip, orphan_lock, lease: Some(lease), other_leases };
         Ok((site, starts_over))
@@ -94,7 +94,7 @@ impl Lanes<'_> {
         let mut left = self.left.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut marked = match left.take() {
             Some(marked) => marked,
-            None => Unfinished::list_marked(self.repository)?,
+            None => UnfinishedAttempt::list_marked(self.repository)?,
         };
         let is_new = marked.insert(self.pool.run().task_branch(task).component());
         *left = Some(marked);

@@ -16,7 +16,7 @@ use crate::{
     pipeline::{IgnoredFiles, OtherRepo, PreCommit, RunContext},
     plan::Task,
     process::FileLock,
-    record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
+    record::{RunIdentity, RunRecorder, Tip, UnfinishedAttempt, repair_lane_index},
     session::finish_turn_elsewhere,
     worktree::{Lease, Pool, WorktreeError, WorktreeOptions},
 };
@@ -93,7 +93,7 @@ impl OtherLanes {
         let base = self.head()?;
         let lease = self.pool.lease(&task.id, base)?;
         let mut recovered = Vec::new();
-        if !Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty() {
+        if !UnfinishedAttempt::find_all(&lease.repository, &lease.branch)?.is_empty() {
             recovered = self.record_left(&lease, task, tools)?;
         }
         let start = LaneStart { base, run_start: None, newest: None, session: self.identity.session.clone() };

@@ -13,7 +13,7 @@ use crate::{
     process::shell_word,
     progress::{NodeProgress, PlanMarks, Progress},
     queue::Store,
-    record::Unfinished,
+    record::UnfinishedAttempt,
     safe_files,
 };
 
@@ -80,9 +80,9 @@ pub fn find_started_in_lane<'a>(
 /// Tasks that a killed run had started on their own branches before it committed anything.
 fn find_marked_in_lane(repository: &Repository, run: &Run) -> Result<Vec<TaskId>, GardenerError> {
     let (branch, mut found) = (&run.scope.branch, Vec::new());
-    for mark in repository.list_refs(&[Unfinished::REFS])? {
-        let Some(task) = Unfinished::task_of(&mark.name, branch) else { continue };
-        let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, branch.component()));
+    for mark in repository.list_refs(&[UnfinishedAttempt::REFS])? {
+        let Some(task) = UnfinishedAttempt::task_of(&mark.name, branch) else { continue };
+        let is_here = mark.name.starts_with(&format!("{}{}/", UnfinishedAttempt::REFS, branch.component()));
         let is_of_run = match &run.start {
             Some(start) => repository.is_ancestor(start.commit, mark.target)?,
             None => false,

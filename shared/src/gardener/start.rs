@@ -18,7 +18,7 @@ use crate::{
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, one_line},
     name::{Oid, SessionId, TaskId, digest},
     plan::{Plan, PlanError, Task},
-    record::{Announcement, RunRecorder},
+    record::{RunRecorder, RunWideEvent},
     safe_files,
     settings::{TRACKED_FILES, read_tracked},
 };
@@ -114,7 +114,7 @@ fn write_first(
         let _ = trailers.set(key, value);
     }
     recorder.record_run_staged(
-        Announcement { status: Status::RunStart, words: "", body, trailers },
+        RunWideEvent { status: Status::RunStart, words: "", body, trailers },
         tree,
         &added,
     )?;
@@ -130,7 +130,7 @@ pub fn write_change(
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
-    recorder.record_run_staged(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;
+    recorder.record_run_staged(RunWideEvent { status: Status::Plan, words, body, trailers }, tree, &added)?;
     Ok(added.iter().map(TreeChange::shown).collect())
 }
 
@@ -438,7 +438,7 @@ impl UnacceptedChange {
     ) -> Result<bool, GitError> {
         let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];
         for commit in repository.stream_commits(&revisions)? {
-            if let MessageReading::Sound(message) = message::read(commit?.message())
+            if let MessageReading::WellFormed(message) = message::read(commit?.message())
                 && message.subject.task.is_some()
             {
                 return Ok(true);
@@ -488,7 +488,7 @@ fn last_change(
     let mut commits = repository.stream_commits(&revisions)?;
     let Some(commit) = commits.next().transpose()? else { return Ok((None, 0)) };
     let task = match message::read(commit.message()) {
-        MessageReading::Sound(message) => message.subject.task.clone(),
+        MessageReading::WellFormed(message) => message.subject.task.clone(),
         _ => None,
     };
     let others = commits.filter(Result::is_ok).count();

@@ -53,7 +53,7 @@ impl Branches {
 
     /// How many of their commits claim to be ours and are not sound.
     pub(super) fn ignored(&self) -> usize {
-        self.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count()
+        self.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Malformed)).count()
     }
 
     /// The tasks of the run, with the state of their own branches where these are not stale.

@@ -73,7 +73,7 @@ impl Event {
     #[must_use]
     pub fn of(commit: &RawCommit) -> Option<Self> {
         match message::read(commit.message()) {
-            MessageReading::Sound(message) => Some(Self::new(commit, *message)),
+            MessageReading::WellFormed(message) => Some(Self::new(commit, *message)),
             _ => None,
         }
     }
@@ -196,7 +196,7 @@ pub(super) enum CommitMeaning {
     /// A sound start of a run on a session branch, which was created for that run alone and was merged here.
     OtherSession(BranchName),
     /// A commit that claims to be ours and is not sound.
-    Unsound,
+    Malformed,
     /// A commit that reverts others, by their ids, which may be abbreviated.
     Reverts(Vec<String>),
 }
@@ -254,22 +254,22 @@ fn note(commit: &RawCommit, branch: &BranchName) -> CommitMeaning {
     let text = commit.message();
     match message::read(text) {
         // A landing is a merge commit; one that claims to be a landing and is no merge was not written by us.
-        MessageReading::Sound(message)
+        MessageReading::WellFormed(message)
             if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
         {
-            CommitMeaning::Unsound
+            CommitMeaning::Malformed
         }
-        MessageReading::Sound(message) if message.subject.branch == *branch => {
+        MessageReading::WellFormed(message) if message.subject.branch == *branch => {
             CommitMeaning::Event(Event::new(commit, *message))
         }
-        MessageReading::Sound(message) if message.subject.status == Status::RunStart => {
+        MessageReading::WellFormed(message) if message.subject.status == Status::RunStart => {
             let session = message.trailers.session();
             let branch = message.subject.branch;
             let is_own = session.is_some_and(|session| branch.as_str().ends_with(&format!("/{session}")));
             if is_own { CommitMeaning::OtherSession(branch) } else { CommitMeaning::OtherRun(branch) }
         }
-        MessageReading::Sound(_) => CommitMeaning::Nothing,
-        MessageReading::Unsound(_) => CommitMeaning::Unsound,
+        MessageReading::WellFormed(_) => CommitMeaning::Nothing,
+        MessageReading::Malformed(_) => CommitMeaning::Malformed,
         MessageReading::Foreign => match reverted(text) {
             targets if targets.is_empty() => CommitMeaning::Nothing,
             targets => CommitMeaning::Reverts(targets),

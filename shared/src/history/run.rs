@@ -221,7 +221,7 @@ impl Run {
         let start = run_start(&walk, &reverts)?;
         let branches = Branches::read(&walker, refs()?, &walk.graph)?;
         let unsound =
-            walk.graph.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count();
+            walk.graph.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Malformed)).count();
         let others = if start.is_none() { other_runs(&walk.graph.entries) } else { Vec::new() };
         let session = start.as_ref().map(|start| &start.session);
         let sources = CommitFacts::of(repository);

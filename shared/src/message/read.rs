@@ -17,9 +17,9 @@ pub enum MessageReading {
     Foreign,
     /// It claims to be ours and is not sound. There is at least one fault, in the order of lines. The reader stops at
     /// [`Fault::MAX_REPORTED`] of them.
-    Unsound(Vec<Fault>),
+    Malformed(Vec<Fault>),
     /// It is ours.
-    Sound(Box<Message>),
+    WellFormed(Box<Message>),
 }
 
 /// The line at which git stops reading a message.
@@ -58,7 +58,7 @@ fn read_with(message: &[u8], unknown: UnknownTrailer) -> MessageReading {
     }
     let line_at = |offset: usize| 1 + memchr::memchr_iter(b'\n', &message[..offset]).count();
     if let Some(at) = memchr::memchr(0, message) {
-        return MessageReading::Unsound(vec![Fault::new(
+        return MessageReading::Malformed(vec![Fault::new(
             line_at(at),
             "a NUL byte: git ends the message there",
             "remove the byte",
@@ -68,7 +68,7 @@ fn read_with(message: &[u8], unknown: UnknownTrailer) -> MessageReading {
         Ok(text) => Reader::new(text, unknown).read(),
         Err(error) => {
             let line = line_at(error.valid_up_to());
-            MessageReading::Unsound(vec![Fault::new(
+            MessageReading::Malformed(vec![Fault::new(
                 line,
                 "bytes that are not UTF-8",
                 "write the message in UTF-8",
@@ -135,9 +135,9 @@ impl<'a> Reader<'a> {
         self.faults.sort_by_key(|fault| fault.line);
         match subject {
             Some(subject) if self.faults.is_empty() => {
-                MessageReading::Sound(Box::new(self.into_message(subject)))
+                MessageReading::WellFormed(Box::new(self.into_message(subject)))
             }
-            _ => MessageReading::Unsound(self.faults),
+            _ => MessageReading::Malformed(self.faults),
         }
     }
 

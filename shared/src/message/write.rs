@@ -26,8 +26,8 @@ impl Message {
         let body = body.render().trim_end().to_owned();
         let message = Self { subject, body, trailers, foreign: Vec::new() };
         match read(message.render().as_bytes()) {
-            MessageReading::Sound(back) if *back == message => Ok(message),
-            MessageReading::Unsound(faults) => Err(faults),
+            MessageReading::WellFormed(back) if *back == message => Ok(message),
+            MessageReading::Malformed(faults) => Err(faults),
             _ => Err(vec![Fault::new(1, "the message cannot be read back unchanged", "shorten its body")]),
         }
     }

@@ -91,7 +91,7 @@ impl QueueClaim {
         if let Some(dead) = Self::find_dead(repository, into)? {
             // If another process takes the claim over at this moment, the compare-and-swap fails.
             let gone = RefMove { name: &dead.name, new: None, old: Some(dead.target) };
-            let _ = repository.move_refs_routinely(&[gone]);
+            let _ = repository.move_refs_with_default_reason(&[gone]);
         }
         Ok(())
     }
@@ -142,7 +142,8 @@ impl<'a> HeldQueueClaim<'a> {
         let commit = write(repository, &claim)?;
         let mut old = None;
         for _ in 0..MAX_CLAIM_TRIES {
-            let taken = repository.move_refs_routinely(&[RefMove { name: &name, new: Some(commit), old }]);
+            let taken =
+                repository.move_refs_with_default_reason(&[RefMove { name: &name, new: Some(commit), old }]);
             if let Err(error) = taken {
                 // A lock file on the ref says nothing about who holds the claim.
                 if error.is_lock() {
@@ -173,7 +174,7 @@ impl<'a> HeldQueueClaim<'a> {
         // Held during the transaction, which takes the table of owned refs.
         let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
-        self.repository.move_refs_routinely(&[moved])?;
+        self.repository.move_refs_with_default_reason(&[moved])?;
         *commit = renewed;
         Ok(())
     }
@@ -191,7 +192,7 @@ impl Drop for HeldQueueClaim<'_> {
     /// Deletes the claim. After a crash this does not happen; then others see that its holder is dead.
     fn drop(&mut self) {
         let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.repository.move_refs_routinely(&[RefMove {
+        let _ = self.repository.move_refs_with_default_reason(&[RefMove {
             name: &self.name,
             new: None,
             old: Some(commit),

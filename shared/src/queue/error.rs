@@ -53,7 +53,7 @@ pub enum QueueError {
     #[error("the queue entry '{name}' could not be read: {why}")]
     Unreadable { name: String, why: String },
     #[error("the landing of '{task}' cannot be recorded, because its commit message would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
-    Unsound { task: TaskId, faults: Vec<Fault> },
+    Malformed { task: TaskId, faults: Vec<Fault> },
     #[error("'{into}' was moved to {}, but {what}", commit.short())]
     Unproved { into: BranchName, commit: Oid, what: String },
     #[error("{0}")]
@@ -65,7 +65,7 @@ pub enum QueueError {
     #[error("the session has no branch in the repository '{0}' here")]
     NoOther(RepoName),
     #[error("commit {} landed, but '{branch}' in '{repo}' could not be moved to that commit: {why}", commit.short())]
-    Unfinished { repo: RepoName, branch: BranchName, commit: Oid, why: String },
+    UnfinishedAttempt { repo: RepoName, branch: BranchName, commit: Oid, why: String },
     #[error("the conflict of '{task}' is in the repository '{repo}'")]
     ConflictElsewhere {
         task: TaskId,
@@ -113,11 +113,11 @@ impl Explain for QueueError {
             | Self::Rewound { .. }
             | Self::Forged { .. }
             | Self::NoOther(_)
-            | Self::Unfinished { .. }
+            | Self::UnfinishedAttempt { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
             | Self::Unreadable { .. }
-            | Self::Unsound { .. }
+            | Self::Malformed { .. }
             | Self::Changed { .. }
             | Self::File { .. } => Exit::Fatal,
         }
@@ -161,7 +161,7 @@ impl Explain for QueueError {
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
             Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
-            Self::Unfinished { .. } => {
+            Self::UnfinishedAttempt { .. } => {
                 "remove what is in the way there; then run the same command again, which finishes the landing"
                     .into()
             }
@@ -172,7 +172,7 @@ impl Explain for QueueError {
                 };
                 format!("{merge}\nthen land it with: git arborist merge run")
             }
-            Self::Unsound { .. } | Self::File { .. } | Self::Resolver(_) => return None,
+            Self::Malformed { .. } | Self::File { .. } | Self::Resolver(_) => return None,
         })
     }
 }

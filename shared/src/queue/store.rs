@@ -199,7 +199,7 @@ impl<'a> Store<'a> {
         if is_commit && repository.find_ref(&saved)?.is_none() {
             moves.push(RefMove { name: &saved, new: Some(found), old: None });
         }
-        repository.move_refs_routinely(&moves)?;
+        repository.move_refs_with_default_reason(&moves)?;
         unreadable().retain(|(other, _)| *other != name);
         let kept = if is_commit { format!("it is kept as '{saved}'") } else { format!("it was {found}") };
         add_notice(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
@@ -230,7 +230,7 @@ impl<'a> Store<'a> {
             })
             .collect();
         if !moves.is_empty() {
-            self.repository.move_refs_routinely(&moves)?;
+            self.repository.move_refs_with_default_reason(&moves)?;
         }
         Ok(written)
     }
@@ -279,7 +279,7 @@ impl<'a> Store<'a> {
             old: Some(ticket.commit),
         }));
         if !moves.is_empty() {
-            self.repository.move_refs_routinely(&moves)?;
+            self.repository.move_refs_with_default_reason(&moves)?;
         }
         Ok(())
     }

@@ -529,7 +529,7 @@ fn read(repository: &Repository, commit: Oid) -> Result<Option<(Message, Option<
     let commits = repository.load_commits(&[commit])?;
     let Some(commit) = commits.first() else { return Ok(None) };
     Ok(match message::read(commit.message()) {
-        MessageReading::Sound(message) => Some((*message, commit.parents().next())),
+        MessageReading::WellFormed(message) => Some((*message, commit.parents().next())),
         _ => None,
     })
 }

@@ -1,4 +1,16 @@
 //! Records a run: one commit for each event, on the run's branch, by compare-and-swap.
+//!
+//! Which method of [`RunRecorder`] records what:
+//!
+//! | method | for | index and checkout |
+//! |---|---|---|
+//! | `record` | a step that changed no files, such as a test or a review | stay as they are |
+//! | `record_over` | the same, if another process may have committed meanwhile | stay as they are |
+//! | `record_staged` | a step with files that are not in the checkout yet, such as a report | the index is updated, missing files are written |
+//! | `prepare`, `plan_step`, `commit_step` | an agent's step | the index is updated |
+//! | `prepare`, `plan_step`, `finish_step` | the same, if the caller moves the refs of several repositories | the index is updated |
+//! | `prepare`, `deliver_turn` | a turn of an agent that is still working | the index is updated unless the agent's git holds it |
+//! | `record_run_staged` | the start of a run, or a change of its plan | the index is updated, missing files are written |
 
 mod staging;
 mod step_log;
@@ -13,7 +25,7 @@ pub use step_log::{
     create_step_log, log_time,
 };
 pub use step_status::StepStatus;
-pub use unfinished::{AttemptMark, Unfinished};
+pub use unfinished::{AttemptMark, UnfinishedAttempt};
 
 use jiff::Timestamp;
 
@@ -33,7 +45,7 @@ pub enum RecordError {
     Git(#[from] GitError),
     /// The message would not be well-formed.
     #[error("the step '{status}' cannot be recorded, because its commit message would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
-    Unsound {
+    Malformed {
         /// The status.
         status: Status,
         /// What is wrong with it.
@@ -62,7 +74,7 @@ impl Explain for RecordError {
                 "no commit is lost; to continue from where the branch is now, run the same command again"
                     .into(),
             ),
-            Self::Unsound { .. } => None,
+            Self::Malformed { .. } => None,
         }
     }
 }
@@ -107,7 +119,7 @@ impl<'a> TaskEvent<'a> {
 
 /// An event of a whole run that is to be recorded.
 #[derive(Debug)]
-pub struct Announcement<'a> {
+pub struct RunWideEvent<'a> {
     /// What happened.
     pub status: Status,
     /// The text of the subject, if the status leaves it open.
@@ -155,7 +167,7 @@ impl Tip {
 
 /// A written commit that no ref leads to yet.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCommit {
     /// The commit.
     pub commit: Oid,
     tree: Oid,
@@ -267,38 +279,39 @@ impl<'a> RunRecorder<'a> {
     }
 
     /// Records an event in a commit with `tree`.
-    pub fn record(&mut self, entry: TaskEvent<'_>, tree: Oid) -> Result<Event, RecordError> {
-        self.record_over(entry, tree, self.tip.head, &[])
+    pub fn record(&mut self, event: TaskEvent<'_>, tree: Oid) -> Result<Event, RecordError> {
+        self.record_over(event, tree, self.tip.head, &[])
     }
 
-    /// Records an event although others may have committed on top of our head. The parent of the new commit is our head,
-    /// and `tree` must contain their changes. The branch must be at `tip`; `others` move in the same transaction.
+    /// Records an event although another process may have committed on top of our head. The parent of the new commit is
+    /// our head, and `tree` must contain the other process's changes. The branch must be at `expected_tip`. `other_moves`
+    /// are made in the same transaction.
     pub fn record_over(
         &mut self,
-        entry: TaskEvent<'_>,
+        event: TaskEvent<'_>,
         tree: Oid,
-        tip: Oid,
-        others: &[RefMove<'_>],
+        expected_tip: Oid,
+        other_moves: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         self.await_user()?;
-        let prepared = self.prepare(entry, tree)?;
-        self.advance(prepared.commit, tip, others)?;
+        let prepared = self.prepare(event, tree)?;
+        self.move_branch(prepared.commit, expected_tip, other_moves)?;
         Ok(self.accept(prepared))
     }
 
     /// Writes the commit of an event without moving a ref.
-    pub fn prepare(&self, entry: TaskEvent<'_>, tree: Oid) -> Result<Prepared, RecordError> {
-        let author = entry.author.clone();
-        let message = self.message(entry)?;
+    pub fn prepare(&self, event: TaskEvent<'_>, tree: Oid) -> Result<PreparedCommit, RecordError> {
+        let author = event.author.clone();
+        let message = self.message(event)?;
         let (text, parent) = (message.render(), self.tip.head);
         let commit = NewCommit { tree, parent, message: &text, author: author.as_deref() };
         let commit = self.repository.write_commit(commit, self.identity.signing)?;
-        Ok(Prepared { commit, tree, message })
+        Ok(PreparedCommit { commit, tree, message })
     }
 
     /// Accepts that the branch was moved to a prepared commit.
-    pub fn accept(&mut self, prepared: Prepared) -> Event {
-        let Prepared { commit, tree, message } = prepared;
+    pub fn accept(&mut self, prepared: PreparedCommit) -> Event {
+        let PreparedCommit { commit, tree, message } = prepared;
         (self.tip.head, self.tip.tree) = (commit, tree);
         Event::written(commit, Timestamp::now().as_second(), message)
     }
@@ -306,19 +319,19 @@ impl<'a> RunRecorder<'a> {
     /// Records the start of a run, or a change of its plan, and moves other refs with it.
     fn record_run(
         &mut self,
-        announcement: Announcement<'_>,
+        event: RunWideEvent<'_>,
         tree: Oid,
-        others: &[RefMove<'_>],
+        other_moves: &[RefMove<'_>],
     ) -> Result<Oid, RecordError> {
         self.await_user()?;
-        let Announcement { status, words, body, trailers } = announcement;
+        let RunWideEvent { status, words, body, trailers } = event;
         let wording = SubjectParts { name: words, attempt: Attempt(0), max: 0 };
         let subject =
             Subject { branch: self.identity.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, body, trailers)?.render();
         let commit = NewCommit { tree, parent: self.tip.head, message: &message, author: None };
         let commit = self.repository.write_commit(commit, self.identity.signing)?;
-        self.advance(commit, self.tip.head, others)?;
+        self.move_branch(commit, self.tip.head, other_moves)?;
         self.tip.tree = tree;
         Ok(commit)
     }
@@ -332,32 +345,33 @@ impl<'a> RunRecorder<'a> {
     /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction
     /// must not leave it moved without the mark that says what index and checkout still lack, or without the refs that
     /// save an agent's commits. Git deletes refs after all others have moved.
-    fn advance(&mut self, commit: Oid, tip: Oid, others: &[RefMove<'_>]) -> Result<(), RecordError> {
+    fn move_branch(
+        &mut self,
+        commit: Oid,
+        expected_tip: Oid,
+        other_moves: &[RefMove<'_>],
+    ) -> Result<(), RecordError> {
         let name = self.tip.branch.to_ref();
-        let mut moves = others.to_vec();
-        moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
-        if let Err(error) = self.repository.move_refs_routinely(&moves) {
+        let mut moves = other_moves.to_vec();
+        moves.push(RefMove { name: &name, new: Some(commit), old: Some(expected_tip) });
+        if let Err(error) = self.repository.move_refs_with_default_reason(&moves) {
             // Between two steps nothing guards a task's branch. It belongs to the run, so another value of it is saved
             // and replaced.
-            let is_own = !self.is_on_run_branch() && tip == self.tip.head;
+            let is_own = !self.is_on_run_branch() && expected_tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
-                self.repository.move_refs_routinely(&moves)?;
-                self.tip.head = commit;
-                return Ok(());
-            }
-            let is_elsewhere = self.repository.find_branch(&self.tip.branch)? != Some(tip);
-            return Err(if is_elsewhere {
-                RecordError::Moved { branch: self.tip.branch.clone() }
+                self.repository.move_refs_with_default_reason(&moves)?;
+            } else if self.repository.find_branch(&self.tip.branch)? == Some(expected_tip) {
+                return Err(error.into());
             } else {
-                error.into()
-            });
+                return Err(RecordError::Moved { branch: self.tip.branch.clone() });
+            }
         }
         self.tip.head = commit;
         Ok(())
     }
 
-    fn message(&self, entry: TaskEvent<'_>) -> Result<Message, RecordError> {
-        let TaskEvent { task, status, text, attempt, remark, body, mut trailers, author: _ } = entry;
+    fn message(&self, event: TaskEvent<'_>) -> Result<Message, RecordError> {
+        let TaskEvent { task, status, text, attempt, remark, body, mut trailers, author: _ } = event;
         let subject = Subject {
             branch: self.identity.run.clone(),
             task: Some(task),
@@ -373,19 +387,19 @@ impl<'a> RunRecorder<'a> {
     fn compose(&self, subject: Subject, body: Body, mut trailers: Trailers) -> Result<Message, RecordError> {
         let status = subject.status;
         self.set(status, &mut trailers, Key::Session, self.identity.session.as_str())?;
-        Message::compose(subject, body, &trailers).map_err(|faults| RecordError::Unsound { status, faults })
+        Message::compose(subject, body, &trailers).map_err(|faults| RecordError::Malformed { status, faults })
     }
 
     fn set(&self, status: Status, trailers: &mut Trailers, key: Key, value: &str) -> Result<(), RecordError> {
         trailers.set(key, value).map_err(|expected| {
             let fault = Fault::new(1, format!("{}: {value}", key.as_str()), expected);
-            RecordError::Unsound { status, faults: vec![fault] }
+            RecordError::Malformed { status, faults: vec![fault] }
         })
     }
 }
 
 /// Trailers that follow from the status, the attempt and the session, and costs, which count only once.
-const LEFT_OUT: [Key; 10] = [
+const NOT_REPEATED: [Key; 10] = [
     Key::Step,
     Key::Result,
     Key::Test,
@@ -407,7 +421,7 @@ impl TaskEvent<'static> {
             return None;
         }
         let mut trailers = Trailers::default();
-        for (key, value) in event.trailers.iter().filter(|(key, _)| !LEFT_OUT.contains(key)) {
+        for (key, value) in event.trailers.iter().filter(|(key, _)| !NOT_REPEATED.contains(key)) {
             let _ = trailers.set(key, value);
         }
         Some(Self {

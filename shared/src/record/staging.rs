@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Announcement, Prepared, RecordError, RunRecorder, TaskEvent};
+use super::{PreparedCommit, RecordError, RunRecorder, RunWideEvent, TaskEvent};
 use crate::{
     git::{GitError, IndexFile, RawCommit, RefMove, Repository, TreeChange},
     history::Event,
@@ -31,7 +31,7 @@ pub struct StagedCommit<'a> {
 pub enum IndexUpdate {
     /// It does.
     #[default]
-    There,
+    UpToDate,
     /// It does not.
     Behind,
 }
@@ -62,9 +62,9 @@ pub struct StepMoves {
 impl StepMoves {
     /// The moves that record this commit, the branch last.
     #[must_use]
-    pub fn to<'m>(&'m self, commit: Oid, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
+    pub fn to<'m>(&'m self, commit: Oid, other_moves: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
         let moved = RefMove { name: &self.branch, new: Some(commit), old: Some(self.tip) };
-        self.begin_move().into_iter().chain(others.iter().copied()).chain([moved]).collect()
+        self.begin_move().into_iter().chain(other_moves.iter().copied()).chain([moved]).collect()
     }
 
     fn begin_move(&self) -> Option<RefMove<'_>> {
@@ -72,7 +72,7 @@ impl StepMoves {
     }
 }
 
-/// The prefix of marks of turns. A missing file may have been deleted by the agent since.
+/// The prefix of marks of turns. Their missing files are not written again: the agent may have deleted them.
 const TURN: &str = "turn-";
 /// The prefix of marks of commits whose files are written into the checkout, such as a report.
 const WRITTEN: &str = "written-";
@@ -82,35 +82,35 @@ impl RunRecorder<'_> {
     /// checkout are written there. In a lane there is no user whose index could be wrong, so there is no mark.
     pub fn record_staged(
         &mut self,
-        entry: TaskEvent<'_>,
-        delivery: StagedCommit<'_>,
-        others: &[RefMove<'_>],
+        event: TaskEvent<'_>,
+        staged: StagedCommit<'_>,
+        other_moves: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let StagedCommit { tree, tip, changes, index } = delivery;
-        self.write_with_mark((changes, index), others, |recorder, moves| {
-            recorder.record_over(entry, tree, tip, moves)
+        let StagedCommit { tree, tip, changes, index } = staged;
+        self.write_with_mark((changes, index), other_moves, |recorder, moves| {
+            recorder.record_over(event, tree, tip, moves)
         })
     }
 
     /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
-    pub fn plan_step(&self, delivery: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
+    pub fn plan_step(&self, staged: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
         self.await_user()?;
-        let has_mark = !delivery.changes.is_empty() && self.is_on_run_branch();
-        let are_written = || self.repository().are_missing(delivery.changes);
+        let has_mark = !staged.changes.is_empty() && self.is_on_run_branch();
+        let are_written = || self.repository().are_missing(staged.changes);
         let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
-        Ok(StepMoves { branch: self.branch().to_ref(), tip: delivery.tip, mark })
+        Ok(StepMoves { branch: self.branch().to_ref(), tip: staged.tip, mark })
     }
 
     /// Accepts that the refs were moved as [`StepMoves::to`] says, and updates the index.
     pub fn finish_step(
         &mut self,
-        (prepared, moves): (Prepared, StepMoves),
-        delivery: &StagedCommit<'_>,
+        (prepared, moves): (PreparedCommit, StepMoves),
+        staged: &StagedCommit<'_>,
     ) -> Result<Event, RecordError> {
         let event = self.accept(prepared);
-        self.stage(delivery.changes, delivery.index)?;
+        self.update_index_and_files(staged.changes, staged.index)?;
         if let Some((name, before)) = moves.mark {
-            end(self.repository(), &name, before)?;
+            remove_mark(self.repository(), &name, before)?;
         }
         Ok(event)
     }
@@ -118,27 +118,28 @@ impl RunRecorder<'_> {
     /// Moves the branch to a prepared step, and other refs with it.
     pub fn commit_step(
         &mut self,
-        (prepared, moves): (Prepared, StepMoves),
-        delivery: &StagedCommit<'_>,
-        others: &[RefMove<'_>],
+        (prepared, moves): (PreparedCommit, StepMoves),
+        staged: &StagedCommit<'_>,
+        other_moves: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let beside: Vec<RefMove<'_>> = moves.begin_move().into_iter().chain(others.iter().copied()).collect();
-        self.advance(prepared.commit, moves.tip, &beside)?;
-        self.finish_step((prepared, moves), delivery)
+        let beside: Vec<RefMove<'_>> =
+            moves.begin_move().into_iter().chain(other_moves.iter().copied()).collect();
+        self.move_branch(prepared.commit, moves.tip, &beside)?;
+        self.finish_step((prepared, moves), staged)
     }
 
     /// Records the prepared commit of a turn, and updates the index. The agent is still working in the checkout, so nothing is written
     /// there. If its git holds the index, that stays behind until [`RunRecorder::catch_up`].
     pub fn deliver_turn(
         &mut self,
-        prepared: Prepared,
-        delivery: StagedCommit<'_>,
+        prepared: PreparedCommit,
+        staged: StagedCommit<'_>,
     ) -> Result<(Event, IndexUpdate), RecordError> {
         let mark = self.turn_mark();
         let begun = mark.as_ref().map(TurnMark::begin_move);
-        self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
+        self.move_branch(prepared.commit, staged.tip, begun.as_slice())?;
         let event = self.accept(prepared);
-        Ok((event, self.stage_turn(mark, delivery)?))
+        Ok((event, self.stage_turn(mark, staged)?))
     }
 
     /// The mark for the next turn. In a lane there is no user whose index could be wrong, so there is no mark.
@@ -153,16 +154,16 @@ impl RunRecorder<'_> {
     pub fn stage_turn(
         &self,
         mark: Option<TurnMark>,
-        delivery: StagedCommit<'_>,
+        staged: StagedCommit<'_>,
     ) -> Result<IndexUpdate, RecordError> {
-        let is_there = delivery.index.is_some_and(|index| self.repository().install_index(index));
-        if !is_there && self.repository().stage_if_unlocked(delivery.changes).is_err() {
+        let is_there = staged.index.is_some_and(|index| self.repository().install_index(index));
+        if !is_there && self.repository().stage_if_unlocked(staged.changes).is_err() {
             return Ok(IndexUpdate::Behind);
         }
         if let Some(mark) = mark {
-            end(self.repository(), &mark.name, mark.before)?;
+            remove_mark(self.repository(), &mark.name, mark.before)?;
         }
-        Ok(IndexUpdate::There)
+        Ok(IndexUpdate::UpToDate)
     }
 
     /// Updates the index from the tree `before` to the newest commit.
@@ -170,7 +171,7 @@ impl RunRecorder<'_> {
         let repository = self.repository();
         repository.stage(&repository.changes(before, self.tree())?)?;
         for mark in repository.list_refs(&[&folder(self.branch())])? {
-            end(repository, &mark.name, mark.target)?;
+            remove_mark(repository, &mark.name, mark.target)?;
         }
         Ok(())
     }
@@ -178,16 +179,18 @@ impl RunRecorder<'_> {
     /// Records the start of a run, or a change of its plan, and updates the index.
     pub fn record_run_staged(
         &mut self,
-        announcement: Announcement<'_>,
+        event: RunWideEvent<'_>,
         tree: Oid,
         changes: &[TreeChange],
     ) -> Result<Oid, RecordError> {
-        self.write_with_mark((changes, None), &[], |recorder, moves| {
-            recorder.record_run(announcement, tree, moves)
-        })
+        self.write_with_mark((changes, None), &[], |recorder, moves| recorder.record_run(event, tree, moves))
     }
 
-    fn stage(&mut self, changes: &[TreeChange], index: Option<&IndexFile>) -> Result<(), GitError> {
+    fn update_index_and_files(
+        &mut self,
+        changes: &[TreeChange],
+        index: Option<&IndexFile>,
+    ) -> Result<(), GitError> {
         match index.filter(|_| !changes.is_empty()) {
             Some(index) if self.repository().install(index, changes)? => {
                 self.worktree_tree = Some(self.tree());
@@ -203,21 +206,21 @@ impl RunRecorder<'_> {
     fn write_with_mark<T>(
         &mut self,
         (changes, index): (&[TreeChange], Option<&IndexFile>),
-        others: &[RefMove<'_>],
+        other_moves: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
         if changes.is_empty() || !self.is_on_run_branch() {
-            let written = write(self, others)?;
-            self.stage(changes, index)?;
+            let written = write(self, other_moves)?;
+            self.update_index_and_files(changes, index)?;
             return Ok(written);
         }
         let before = self.head();
         let mark = mark_of(self.branch(), before, self.repository().are_missing(changes));
         let begun = RefMove { name: &mark, new: Some(before), old: None };
-        let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
+        let moves: Vec<RefMove<'_>> = other_moves.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
-        self.stage(changes, index)?;
-        end(self.repository(), &mark, before)?;
+        self.update_index_and_files(changes, index)?;
+        remove_mark(self.repository(), &mark, before)?;
         Ok(written)
     }
 }
@@ -229,13 +232,13 @@ pub fn repair_index(repository: &Repository, branch: &BranchName, head: Oid) -> 
         if is_believed && mark.target != head && repository.is_ancestor(mark.target, head)? {
             let name = mark.name.rsplit('/').next().unwrap_or_default();
             let files = match name {
-                _ if name.starts_with(TURN) => Files::Left,
-                _ if name.starts_with(WRITTEN) => Files::WrittenAgain,
-                _ => Files::Written,
+                _ if name.starts_with(TURN) => Files::LeaveMissing,
+                _ if name.starts_with(WRITTEN) => Files::Rewrite,
+                _ => Files::Write,
             };
             catch_up(repository, branch, (mark.target, head), files)?;
         }
-        end(repository, &mark.name, mark.target)?;
+        remove_mark(repository, &mark.name, mark.target)?;
     }
     Ok(())
 }
@@ -256,8 +259,8 @@ pub fn repair_lane_index(repository: &Repository, head: Oid) -> Result<(), GitEr
     let revisions = ["--first-parent".into(), format!("-n{LANE_COMMITS}"), head.to_string()];
     let commits: Vec<RawCommit> = repository.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
     for earlier in commits.iter().skip(1) {
-        let others: HashSet<Vec<u8>> = repository.staged_since(earlier.id)?.into_iter().collect();
-        behind.extend(ahead.extract_if(|path| !others.contains(path)));
+        let other_moves: HashSet<Vec<u8>> = repository.staged_since(earlier.id)?.into_iter().collect();
+        behind.extend(ahead.extract_if(|path| !other_moves.contains(path)));
         if ahead.is_empty() {
             break;
         }
@@ -282,11 +285,11 @@ fn is_complete(commit: &RawCommit) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Files {
     /// Write them.
-    Written,
+    Write,
     /// Write them, and replace those with only a part of their content: none existed before we wrote them.
-    WrittenAgain,
+    Rewrite,
     /// Leave them missing.
-    Left,
+    LeaveMissing,
 }
 
 /// Updates index entries that are still in the old state to `head`, and writes their files.
@@ -297,22 +300,24 @@ fn catch_up(
     files: Files,
 ) -> Result<(), GitError> {
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;
-    let as_in = |commit| -> Result<Vec<TreeChange>, GitError> {
-        let others: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
-        Ok(all.iter().filter(|change| !others.contains(&change.path)).cloned().collect())
+    // The changes whose index entries are as in `commit`.
+    let unchanged_since = |commit| -> Result<Vec<TreeChange>, GitError> {
+        let other_moves: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
+        Ok(all.iter().filter(|change| !other_moves.contains(&change.path)).cloned().collect())
     };
-    repository.stage(&as_in(before)?)?;
-    if files == Files::WrittenAgain {
-        repository.remove_half_written(branch, (before, head), &as_in(head)?)?;
+    repository.stage(&unchanged_since(before)?)?;
+    // Asked again, because the index has just changed.
+    if files == Files::Rewrite {
+        repository.remove_half_written(branch, (before, head), &unchanged_since(head)?)?;
     }
     match files {
-        Files::Written | Files::WrittenAgain => repository.write_missing(&as_in(head)?),
-        Files::Left => Ok(()),
+        Files::Write | Files::Rewrite => repository.write_missing(&unchanged_since(head)?),
+        Files::LeaveMissing => Ok(()),
     }
 }
 
-fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
-    repository.move_refs_routinely(&[RefMove { name: mark, new: None, old: Some(before) }])
+fn remove_mark(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
+    repository.move_refs_with_default_reason(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
 /// The mark of a turn whose commit follows `before`, until the index contains it.

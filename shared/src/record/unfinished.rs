@@ -8,13 +8,15 @@ use crate::{
     name::{Attempt, BranchName, Oid, TaskId},
 };
 
-/// How the message of a mark's own commit starts, and how it ends if the agent had a private git directory.
+/// How the messages of the commits start that hold the worktree and the index before an attempt.
 const MARK_START: &str = "worktree before attempt ";
+const INDEX_START: &str = "index before attempt ";
+/// How the message of a mark's own commit ends if the agent had a private git directory.
 const PRIVATE_GIT: &str = "\n\nThe agent has a private git directory.\n";
 
 /// An attempt that began and was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedAttempt {
     /// The ref that marks it.
     pub name: String,
     /// The task.
@@ -25,7 +27,7 @@ pub struct Unfinished {
     pub mark_commit: Oid,
 }
 
-impl Unfinished {
+impl UnfinishedAttempt {
     /// The prefix of these refs.
     pub const REFS: &str = "refs/arborist/wip/";
 
@@ -51,13 +53,13 @@ impl Unfinished {
         let mark_commit = if worktree_tree == head_tree && staged.is_none() {
             head
         } else {
-            let write = |what: &str, tree, parents: &[Oid]| {
-                let message = format!("{what} before attempt {} of {task}\n", attempt.ordinal());
+            let write = |start: &str, tree, parents: &[Oid]| {
+                let message = format!("{start}{} of {task}\n", attempt.ordinal());
                 repository.write_commit_with_parents(tree, parents, &message, Signing::No)
             };
-            let staged = staged.map(|staged| write("index", staged, &[head])).transpose()?;
+            let staged = staged.map(|staged| write(INDEX_START, staged, &[head])).transpose()?;
             let parents: Vec<Oid> = [head].into_iter().chain(staged).collect();
-            write("worktree", worktree_tree, &parents)?
+            write(MARK_START, worktree_tree, &parents)?
         };
         let name = Self::name_of(branch, task, attempt);
         repository.write_note(&name, mark_commit)?;
@@ -74,7 +76,7 @@ impl Unfinished {
         let message = format!("{MARK_START}{} of {}{PRIVATE_GIT}", self.attempt.ordinal(), self.task);
         let new = repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
         let note = RefMove { name: &self.name, new: Some(new), old: Some(self.mark_commit) };
-        repository.move_refs_routinely(&[note])?;
+        repository.move_refs_with_default_reason(&[note])?;
         self.mark_commit = new;
         Ok(())
     }

@@ -233,7 +233,7 @@ impl OpenRun {
         let commits = self.repository.load_commits(&[tip])?;
         let session = run.start.as_ref().map(|start| &start.session);
         Ok(commits.first().is_some_and(|commit| match message::read(commit.message()) {
-            MessageReading::Sound(message) => message.trailers.session().as_ref() == session,
+            MessageReading::WellFormed(message) => message.trailers.session().as_ref() == session,
             _ => false,
         }))
     }

@@ -12,7 +12,7 @@ use crate::{
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
     queue::finish_landings,
-    record::{RunRecorder, Unfinished, repair_index},
+    record::{RunRecorder, UnfinishedAttempt, repair_index},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::{PushPolicy, Settings},
     workspace::{
@@ -172,7 +172,7 @@ impl OpenRun {
         place.undo_updates(&lock, &branch)?;
         finish_landings(&self.repository, &self.branch, &section.name, &place, &branch)?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
-        if !Unfinished::find_all(&place, &branch)?.is_empty() {
+        if !UnfinishedAttempt::find_all(&place, &branch)?.is_empty() {
             finish_turn_elsewhere(&self.repository, session, section.name.as_str(), &place, &branch, None)?;
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;

@@ -47,7 +47,7 @@ pub use writer::{DraftRecord, SessionWriter};
 use crate::{
     git::Ownership,
     name::{BranchName, SessionId, TaskId},
-    record::Unfinished,
+    record::UnfinishedAttempt,
 };
 
 /// The prefix of the refs of records.
@@ -73,12 +73,12 @@ pub fn transcript_ref_of(session: &SessionId) -> String {
 #[must_use]
 pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     let records = session.into_iter().flat_map(|session| [ref_of(session), transcript_ref_of(session)]);
-    let mut prefixes = vec![run.task_refs(), format!("{}{}/", Unfinished::REFS, run.component())];
+    let mut prefixes = vec![run.task_refs(), format!("{}{}/", UnfinishedAttempt::REFS, run.component())];
     prefixes.extend(marks_of_tasks(run));
     Ownership {
         names: records.collect(),
         prefixes,
-        shared: vec![Unfinished::REFS.to_owned()],
+        shared: vec![UnfinishedAttempt::REFS.to_owned()],
         bases: vec![run.to_ref()],
     }
 }
@@ -96,5 +96,5 @@ pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
 fn marks_of_tasks(run: &BranchName) -> Option<String> {
     let task: TaskId = "T".parse().ok()?;
     let component = run.task_branch(&task).component();
-    Some(format!("{}{}", Unfinished::REFS, component.strip_suffix("%2FT")?.to_owned() + "%2F"))
+    Some(format!("{}{}", UnfinishedAttempt::REFS, component.strip_suffix("%2FT")?.to_owned() + "%2F"))
 }

@@ -204,7 +204,8 @@ pub(super) fn message_of(
     commit: Oid,
 ) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
     let loaded = place.load_commits(&[commit])?;
-    let Some(MessageReading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message()))
+    let Some(MessageReading::WellFormed(message)) =
+        loaded.first().map(|commit| message::read(commit.message()))
     else {
         return Ok(None);
     };

@@ -12,7 +12,7 @@ use crate::{
     history::Event,
     message::{Body, Key, Status, SubjectParts, plain_text},
     name::{Attempt, Oid, TaskId},
-    record::{IndexUpdate, Prepared, RecordError, RunRecorder, StagedCommit, TaskEvent},
+    record::{IndexUpdate, PreparedCommit, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
 
 /// Most of a turn that is written: files, other repositories, calls of tools, characters of a call, characters of a message.
@@ -256,7 +256,7 @@ impl SessionWriter {
     ) -> Result<Option<(Event, IndexUpdate)>, SessionError> {
         let branch = recorder.branch().to_ref();
         let mark = recorder.turn_mark();
-        let mut prepared: Option<Prepared> = None;
+        let mut prepared: Option<PreparedCommit> = None;
         let written = self.append(time, |number| {
             let TurnDraft { entry, turn, transcript } = draft(number);
             let mut turn = Turn { number, ..turn };

@@ -107,7 +107,7 @@ impl SessionWriter {
             moves.push(RefMove { name: saved, new: Some(old), old: None });
         }
         moves.extend_from_slice(others);
-        if let Err(error) = repository.move_refs_routinely(&moves) {
+        if let Err(error) = repository.move_refs_with_default_reason(&moves) {
             let is_there = repository.find_ref(&name)?.is_some();
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }
@@ -214,7 +214,7 @@ impl SessionWriter {
         let mut moves: Vec<RefMove<'_>> = transcript_move.into_iter().collect();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(before.commit) });
         moves.extend(others);
-        if let Err(error) = self.repository.move_refs_routinely(&moves) {
+        if let Err(error) = self.repository.move_refs_with_default_reason(&moves) {
             // If the run owns its records, no other process writes them: what is there now was forged, and is saved and
             // undone.
             if self.repository.restore_ref(&name)? | self.repository.restore_ref(&transcript_ref)? {

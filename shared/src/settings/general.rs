@@ -38,7 +38,7 @@ settings! {
     model: Option<String> {
         key: "model",
         variable: Some("ARBORIST_MODEL"),
-        kind: ValueKind::Text,
+        kind: ValueKind::Name,
         expected: MODEL_NAME,
         default: DefaultValue::InWords("the program's own choice"),
         about: "The model that the agent uses. It applies to the runner of the same file or command, not to another runner that an option or a step selects.",
@@ -91,7 +91,7 @@ settings! {
     report_dir: String {
         key: "report-dir",
         variable: Some("ARBORIST_REPORT_DIR"),
-        kind: ValueKind::Text,
+        kind: ValueKind::InnerPath,
         expected: INNER_PATH,
         default: DefaultValue::Text("spec/reports"),
         about: "Where the report of a completed task is committed.",
@@ -99,7 +99,7 @@ settings! {
     log_dir: String {
         key: "log-dir",
         variable: Some("ARBORIST_LOG_DIR"),
-        kind: ValueKind::Text,
+        kind: ValueKind::InnerPath,
         expected: INNER_PATH,
         default: DefaultValue::Text("spec/logs"),
         about: "Where the output of agents and tests is kept. It is hidden from git status and never committed.",
@@ -144,7 +144,7 @@ settings! {
     model: Option<String> {
         key: "steps.*.model",
         variable: None,
-        kind: ValueKind::Text,
+        kind: ValueKind::Name,
         expected: MODEL_NAME,
         default: DefaultValue::InWords("the value of 'model'"),
         about: "The model for one step.",

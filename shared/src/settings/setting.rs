@@ -47,7 +47,6 @@ pub(super) fn is_key(pattern: &str, key: &str) -> bool {
 }
 
 pub(super) const PATH: &str = "a path, in quotes";
-/// Logs and reports are written by the driver, which is not in the sandbox.
 pub(super) const INNER_PATH: &str = "a path in the repository, in quotes";
 pub(super) const MODEL_NAME: &str = "the name of a model, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds, 0 or more";

@@ -10,7 +10,6 @@ use super::{
     Origin, SETTINGS, SIGN, Setting, SettingsError, ValueKind,
     file::{SettingLine, flatten},
     general::{AGENT_STEPS, COMMAND_STEPS},
-    setting::{INNER_PATH, MODEL_NAME},
     value::{Assigned, Value, find_assigned},
     workspace::PREFIX,
 };
@@ -21,9 +20,9 @@ use crate::{
     safe_files::InnerPath,
 };
 
-/// Variables that are no settings: what people tell a command, what an engine tells a worker, and what agents, tests,
-/// gates, hooks and set-up commands find in their environment.
-const OWN_VARIABLES: [&str; 15] = [
+/// Variables with our prefix that are not settings: set by users for one command, by engines for workers, or by us for
+/// agents, tests, gates, hooks and set-up commands.
+const NON_SETTING_VARIABLES: [&str; 15] = [
     "ARBORIST_TRUST",
     "ARBORIST_APPROVED",
     "ARBORIST_ENGINE",
@@ -128,16 +127,18 @@ impl Sources {
     pub(super) fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
         refuse_false_bare(config)?;
         let entries: Vec<&ConfigEntry> = config.section("arborist.").collect();
-        for (at, entry) in entries.iter().enumerate() {
+        for (index, &entry) in entries.iter().enumerate() {
             let key = entry.key.trim_start_matches("arborist.");
             let place = place_of(&entry.origin);
             let setting = require_key(key, &place).map_err(SettingsError::of_git)?;
             let text = if setting.kind.is_list() {
-                let is_same = |other: &&&ConfigEntry| other.key == entry.key && other.scope == entry.scope;
-                if entries[at + 1..].iter().any(|other| is_same(&other)) {
+                // All values of one scope are one list, which is added at the place of the last.
+                let is_same = |other: &ConfigEntry| other.key == entry.key && other.scope == entry.scope;
+                if entries[index + 1..].iter().any(|&later| is_same(later)) {
                     continue;
                 }
-                list_text(entries[..=at].iter().filter(is_same).map(|entry| entry.value.as_deref()))
+                let values = entries.iter().filter(|&&other| is_same(other));
+                list_text(values.map(|same| same.value.as_deref()))
             } else {
                 let bare = (setting.kind == ValueKind::Switch).then_some("true");
                 entry.value.as_deref().or(bare).unwrap_or_default().to_owned()
@@ -171,15 +172,11 @@ impl Sources {
         Source { place, origin }: Source,
     ) -> Result<(), SettingsError> {
         let value = match value {
-            Ok(Value::Text(path)) if setting.expected == Some(INNER_PATH) => {
+            Ok(Value::Text(path)) if setting.kind == ValueKind::InnerPath => {
                 if let Err(source) = path.trim_end_matches('/').parse::<InnerPath>() {
                     return Err(SettingsError::WrongFolder { place, key, source });
                 }
                 Value::Text(path)
-            }
-            Ok(Value::Text(name)) if setting.expected == Some(MODEL_NAME) && name.trim().is_empty() => {
-                let (found, expected) = (quoted(&name), setting.expected());
-                return Err(SettingsError::WrongValue { place, key, found, expected });
             }
             // A program is needed.
             Ok(Value::Words(words)) if words.is_empty() && setting.key == "runners.*.command" => {
@@ -220,8 +217,7 @@ pub(super) fn require_key(key: &str, place: &str) -> Result<&'static Setting, Se
         return Err(SettingsError::UnknownStep { place: place(), step: step.to_owned() });
     }
     let Some(setting) = SETTINGS.iter().find(|setting| setting.is(key)) else {
-        if matches!(key.strip_prefix("merge.gates"), Some(rest) if rest.matches('.').count() < 2 && (rest.is_empty() || rest.starts_with('.')))
-        {
+        if is_incomplete_gate_key(key) {
             let what = format!("'{key}' is not a gate with a name and a command");
             return Err(SettingsError::WrongGate { place: place(), what, in_git: false });
         }
@@ -239,11 +235,17 @@ pub(super) fn require_key(key: &str, place: &str) -> Result<&'static Setting, Se
     Ok(setting)
 }
 
+/// Whether a key is `merge.gates` or `merge.gates.NAME`, and so lacks the setting of a gate.
+fn is_incomplete_gate_key(key: &str) -> bool {
+    let mut names = key.split('.');
+    (names.next(), names.next()) == (Some("merge"), Some("gates")) && names.count() < 2
+}
+
 /// Refuses a variable whose name looks like a mistyped one of ours. Others with our prefix may belong to another program:
 /// Kubernetes sets ARBORIST_SERVICE_HOST in every pod beside a service of the name 'arborist'.
 fn refuse_mistyped_variable() -> Result<(), SettingsError> {
     let variables = || SETTINGS.iter().filter_map(|setting| setting.variable);
-    let own = |name: &str| OWN_VARIABLES.contains(&name) || variables().any(|known| known == name);
+    let own = |name: &str| NON_SETTING_VARIABLES.contains(&name) || variables().any(|known| known == name);
     let find_meant = |name: &str| {
         let words = variables().filter_map(|known| known.strip_prefix(PREFIX_OF_VARIABLES));
         let meant = nearest(name.strip_prefix(PREFIX_OF_VARIABLES)?, words)?;
@@ -254,7 +256,7 @@ fn refuse_mistyped_variable() -> Result<(), SettingsError> {
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| !own(name))
         .filter_map(|name| find_meant(&name).map(|meant| (name, meant)));
-    // The environment has no order.
+    // The environment has no order; the smallest makes the error the same each time.
     mistyped.min().map_or(Ok(()), |(name, meant)| Err(SettingsError::UnknownVariable { name, meant }))
 }
 

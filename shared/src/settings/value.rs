@@ -9,6 +9,10 @@ use super::Age;
 pub enum ValueKind {
     /// Any text.
     Text,
+    /// The path of a folder in the repository. Logs and reports are written by the driver, which is not in the sandbox.
+    InnerPath,
+    /// A text that is not blank.
+    Name,
     /// A command for a shell. It is not empty: a shell reports success for an empty command, although nothing was checked.
     Command,
     /// A whole number.
@@ -155,12 +159,12 @@ impl Value {
         if let (Self::Amount(amount), ValueKind::Amount) = (self, kind) {
             return *amount > 0.0;
         }
-        if let (Self::Text(text), ValueKind::Command) = (self, kind) {
+        if let (Self::Text(text), ValueKind::Command | ValueKind::Name) = (self, kind) {
             return !text.trim().is_empty();
         }
         matches!(
             (self, kind),
-            (Self::Text(_), ValueKind::Text)
+            (Self::Text(_), ValueKind::Text | ValueKind::InnerPath)
                 | (Self::Count(_), ValueKind::Count)
                 | (Self::Count(1..), ValueKind::Positive | ValueKind::Size | ValueKind::Amount)
                 | (Self::Switch(_), ValueKind::Switch)
@@ -171,8 +175,10 @@ impl Value {
     /// Parses a value from a source that knows only text. A list has one word per line.
     pub(super) fn parse(text: &str, kind: ValueKind) -> Option<Self> {
         match kind {
-            ValueKind::Text => Some(Self::Text(text.to_owned())),
-            ValueKind::Command => Some(Self::Text(text.to_owned())).filter(|value| value.is_of(kind)),
+            ValueKind::Text | ValueKind::InnerPath => Some(Self::Text(text.to_owned())),
+            ValueKind::Command | ValueKind::Name => {
+                Some(Self::Text(text.to_owned())).filter(|value| value.is_of(kind))
+            }
             ValueKind::Count => text.trim().parse().ok().map(Self::Count),
             ValueKind::Amount => amount(text).map(Self::Amount).filter(|value| value.is_of(kind)),
             ValueKind::Switch => match text.trim().to_ascii_lowercase().as_str() {

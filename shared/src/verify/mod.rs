@@ -104,7 +104,7 @@ impl Verifier<'_> {
             let commit = self.repository.exact(commit)?;
             match message::read(commit.message()) {
                 MessageReading::Foreign => {}
-                MessageReading::Sound(message)
+                MessageReading::WellFormed(message)
                     if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
                 {
                     let words = "it looks like a landing, but is not a merge commit";
@@ -115,8 +115,8 @@ impl Verifier<'_> {
                         words,
                     );
                 }
-                MessageReading::Sound(message) => events.push(Event::new(&commit, *message)),
-                MessageReading::Unsound(faults) => {
+                MessageReading::WellFormed(message) => events.push(Event::new(&commit, *message)),
+                MessageReading::Malformed(faults) => {
                     let fault = faults.first().map(ToString::to_string).unwrap_or_default();
                     let words = format!("it looks like a task commit, but is not valid: {fault}");
                     self.result.problem(VerifyCheck::Message, None, Some(commit.id), words);

@@ -66,9 +66,9 @@ fn other_messages_are_read_as_git_log_reads_them() {
 fn task_commit_messages_are_read_as_the_table_expects() {
     for row in rows() {
         let faults = match read(&row.message) {
-            MessageReading::Sound(_) => panic!("{}: no sample is complete", row.name),
+            MessageReading::WellFormed(_) => panic!("{}: no sample is complete", row.name),
             MessageReading::Foreign => None,
-            MessageReading::Unsound(faults) => Some(
+            MessageReading::Malformed(faults) => Some(
                 faults.iter().filter(|fault| !fault.what.starts_with("'Arborist-Report' is missing")).count(),
             ),
         };

@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn parse_and_render_are_inverses(message in message()) {
         let rendered = message.render();
-        prop_assert_eq!(read(rendered.as_bytes()), MessageReading::Sound(Box::new(message)), "{}", rendered);
+        prop_assert_eq!(read(rendered.as_bytes()), MessageReading::WellFormed(Box::new(message)), "{}", rendered);
     }
 
     #[test]
@@ -124,7 +124,7 @@ proptest! {
         let _ = read(&bytes);
         let _ = read_as_git(&bytes);
         let forged = format!("task(main@T1@complete): x\n\n{text}\n");
-        let is_sound = matches!(read(forged.as_bytes()), MessageReading::Sound(_));
+        let is_sound = matches!(read(forged.as_bytes()), MessageReading::WellFormed(_));
         prop_assert!(!is_sound, "a body alone made a sound message: {forged}");
     }
 }
@@ -192,7 +192,7 @@ fn each_problem_names_its_line_and_the_fix() {
         ("fix a typo\n\nArborist-Result: pass\n", 1, "start the message with"),
     ];
     for (message, line, fix) in table {
-        let MessageReading::Unsound(faults) = read_to_check(message.as_bytes()) else {
+        let MessageReading::Malformed(faults) = read_to_check(message.as_bytes()) else {
             panic!("sound or foreign: {message}");
         };
         assert!(
@@ -204,7 +204,9 @@ fn each_problem_names_its_line_and_the_fix() {
 
 fn faults_of(message: &str) -> Vec<(usize, String)> {
     match read_to_check(message.as_bytes()) {
-        MessageReading::Unsound(faults) => faults.into_iter().map(|fault| (fault.line, fault.what)).collect(),
+        MessageReading::Malformed(faults) => {
+            faults.into_iter().map(|fault| (fault.line, fault.what)).collect()
+        }
         other => panic!("{message:?}: {other:?}"),
     }
 }
@@ -224,8 +226,8 @@ fn a_passed_test_step_cannot_list_failed_tests() {
     let with = |status: &str, failed: &str| {
         read(TaskCommit::new("T1", status).trailer("Test-Failed", failed).to_string().as_bytes())
     };
-    assert!(matches!(with("test-pass", "0"), MessageReading::Sound(_)));
-    assert!(matches!(with("test-fail", "2"), MessageReading::Sound(_)));
+    assert!(matches!(with("test-pass", "0"), MessageReading::WellFormed(_)));
+    assert!(matches!(with("test-fail", "2"), MessageReading::WellFormed(_)));
     let message = TaskCommit::new("T1", "test-pass").trailer("Test-Failed", "2").to_string();
     let what = "'Arborist-Test-Failed: 2' does not agree with the status 'test-pass'";
     assert_eq!(faults_of(&message), [(6, what.to_owned())]);
@@ -251,7 +253,7 @@ fn a_subject_contains_no_hidden_or_reordering_characters() {
 fn a_long_body_is_no_problem() {
     let body = "> x\n".repeat(40_000);
     let message = TaskCommit::new("T1", "complete").body(&body).to_string();
-    assert!(matches!(read(message.as_bytes()), MessageReading::Sound(_)));
+    assert!(matches!(read(message.as_bytes()), MessageReading::WellFormed(_)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     git::{LogLine, RefFacts},
     name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
     queue::{Claimant, TICKETS},
-    record::Unfinished,
+    record::UnfinishedAttempt,
     worktree::RemainsKind,
 };
 
@@ -127,8 +127,9 @@ impl CleanupFacts<'_> {
         }
         let Some(branch) = branch_of(&found.name) else { return false };
         let marks = [format!("{run}/{task}"), format!("{}/{task}", branch.component())];
-        let is_marked =
-            |place: &String| self.refs.below(&format!("{}{place}/", Unfinished::REFS)).next().is_some();
+        let is_marked = |place: &String| {
+            self.refs.below(&format!("{}{place}/", UnfinishedAttempt::REFS)).next().is_some()
+        };
         let is_in_worktree = || {
             let ours = self
                 .places

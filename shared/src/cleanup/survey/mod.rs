@@ -30,7 +30,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TASK_REFS, TaskId, unescaped},
     process::{FileLock, Occupants},
     queue::{Claimant, QueueClaim, TICKETS},
-    record::Unfinished,
+    record::UnfinishedAttempt,
     session::{SessionReader, SessionState},
     worktree::WorktreeRemains,
 };
@@ -292,9 +292,11 @@ impl<'a> CleanupFacts<'a> {
         let open = self.sessions.iter().filter(|session| session.state != SessionState::Complete);
         let runs: BTreeSet<&BranchName> = open.map(|session| &session.branch).collect();
         // An attempt that was cut off has no commit yet.
-        for mark in self.refs.below(Unfinished::REFS) {
+        for mark in self.refs.below(UnfinishedAttempt::REFS) {
             tasks.extend(
-                runs.iter().find_map(|run| Unfinished::task_of(&mark.name, run)).map(|id| id.to_string()),
+                runs.iter()
+                    .find_map(|run| UnfinishedAttempt::task_of(&mark.name, run))
+                    .map(|id| id.to_string()),
             );
         }
         for run in runs.into_iter().filter_map(|run| self.read_run_of(run)) {

@@ -10,7 +10,7 @@ use crate::{
     coordination::CLAIMS,
     git::RefFacts,
     name::{Attempt, BranchName, LANDINGS, Oid, SAVED, SessionId, unescaped},
-    record::Unfinished,
+    record::UnfinishedAttempt,
 };
 
 /// All refs, by their names.
@@ -225,7 +225,7 @@ impl CleanupFacts<'_> {
     /// Marks of attempts, from which a run continues after a crash, as long as its branch exists.
     pub(super) fn unfinished(&self) -> Vec<Candidate> {
         let mark = |found: &RefFacts| {
-            let mut candidate = self.small(CandidateKind::Unfinished, Unfinished::REFS, found);
+            let mut candidate = self.small(CandidateKind::UnfinishedAttempt, UnfinishedAttempt::REFS, found);
             let run = candidate.owners.first().cloned().unwrap_or_default();
             let session = session_of(&candidate.owners).map(str::to_owned);
             match session {
@@ -234,7 +234,7 @@ impl CleanupFacts<'_> {
                     let branch: Option<BranchName> = unescaped(&run).parse().ok();
                     let of_task = branch.and_then(|branch| branch.run_of_task_branch());
                     let run = of_task.map_or_else(|| unescaped(&run), |run| run.to_string());
-                    candidate.in_use.push(InUse::Unfinished(run));
+                    candidate.in_use.push(InUse::UnfinishedAttempt(run));
                 }
                 None => {}
             }
@@ -243,7 +243,7 @@ impl CleanupFacts<'_> {
             self.add_run_facts(&mut candidate);
             candidate
         };
-        self.refs.below(Unfinished::REFS).map(mark).collect()
+        self.refs.below(UnfinishedAttempt::REFS).map(mark).collect()
     }
 
     /// Saved work. Its age is the time of the save, not of what was saved.

@@ -49,7 +49,7 @@ impl Repository {
         self.worktree.as_deref().unwrap_or(&self.git_dir)
     }
 
-    /// Writes a commit. It is signed if the user's commits are.
+    /// Writes a commit.
     pub fn write_commit(&self, commit: NewCommit<'_>, signing: Signing) -> Result<Oid, GitError> {
         let NewCommit { tree, parent, message, author } = commit;
         self.write_authored(author, (tree, &[parent]), message, signing)
@@ -94,9 +94,9 @@ pub(in crate::git) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]
 /// Whether a commit is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signing {
-    /// Yes, because `arborist.sign` or, for commits, `commit.gpgSign` is set.
+    /// As `arborist.sign` or, for commits, `commit.gpgSign` says.
     AsConfigured,
-    /// No.
+    /// Never.
     No,
 }
 

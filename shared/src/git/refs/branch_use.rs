@@ -68,7 +68,7 @@ impl Repository {
     /// The commit on top of which a landing was made; `None` if it is no landing.
     fn base_of_landing(&self, commit: &RawCommit) -> Result<Option<Oid>, GitError> {
         let parents: Vec<Oid> = commit.parents().collect();
-        let (&[before, source], MessageReading::Sound(message)) =
+        let (&[before, source], MessageReading::WellFormed(message)) =
             (&parents[..], message::read(commit.message()))
         else {
             return Ok(None);

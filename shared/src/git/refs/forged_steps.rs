@@ -182,8 +182,8 @@ fn find_forged_steps(
 /// The parsed message, if the commit would count as a step of the run.
 fn step_of(scope: &BranchName, message: &[u8]) -> Option<Box<Message>> {
     match message::read(message) {
-        MessageReading::Foreign | MessageReading::Unsound(_) => None,
-        MessageReading::Sound(message) => (message.subject.branch == *scope).then_some(message),
+        MessageReading::Foreign | MessageReading::Malformed(_) => None,
+        MessageReading::WellFormed(message) => (message.subject.branch == *scope).then_some(message),
     }
 }
 

@@ -71,7 +71,7 @@ impl Repository {
     pub fn write_note(&self, name: &str, target: Oid) -> Result<(), GitError> {
         let note = RefMove { name, new: Some(target), old: None };
         for _ in 0..NOTE_TRIES {
-            match self.move_refs_routinely(&[note]) {
+            match self.move_refs_with_default_reason(&[note]) {
                 Err(error) if !error.is_lock() => match self.find_ref(name)? {
                     Some(planted) => drop(self.set_aside_note(name, planted)),
                     None => return Err(error),
@@ -79,7 +79,7 @@ impl Repository {
                 written => return written,
             }
         }
-        self.move_refs_routinely(&[note])
+        self.move_refs_with_default_reason(&[note])
     }
 
     /// Moves an untrusted note below `refs/arborist/saved/`, where nothing acts on it.

@@ -52,13 +52,12 @@ impl RefUpdaters {
 }
 
 impl Repository {
-    /// Commits one transaction. A process that does not answer is ended, and its error message is returned. The message
-    /// is empty if another process has killed it.
+    /// Commits one transaction. A process that does not answer is ended.
     pub(in crate::git) fn commit_transaction(
         &self,
         transaction: &str,
         why: &Reason,
-    ) -> Result<Result<(), String>, GitError> {
+    ) -> Result<TransactionEnd, GitError> {
         let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone(), self.confines_refs()));
         // Under the table of owned refs; held until the transaction has ended.
         let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,9 +68,10 @@ impl Repository {
         };
         if running.send_request(transaction.as_bytes()).is_ok() && has_committed(&mut running) {
             *slot = Some(running);
-            return Ok(Ok(()));
+            return Ok(TransactionEnd::Committed);
         }
-        Ok(Err(running.finish()?.complaint()))
+        let complaint = running.finish()?.complaint();
+        Ok(if complaint.is_empty() { TransactionEnd::Killed } else { TransactionEnd::Refused(complaint) })
     }
 
     pub(in crate::git) fn update_refs(&self, why: &Reason) -> GitCommand {
@@ -87,6 +87,16 @@ impl Repository {
             command.start_interactive()
         }
     }
+}
+
+/// How a transaction ended.
+pub(in crate::git) enum TransactionEnd {
+    /// All refs were moved.
+    Committed,
+    /// git moved nothing, and printed this error message.
+    Refused(String),
+    /// Another process killed git before it answered, so it is unknown whether the refs were moved.
+    Killed,
 }
 
 /// git answers each command. Without the last answer it is unknown whether the refs were moved.

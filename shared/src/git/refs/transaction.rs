@@ -6,7 +6,7 @@ use crate::{
         command::{checked, without_prefix},
         locks::{find_obstacle, wait_for},
         objects::write::lines_of_moves,
-        refs::ref_updater::Reason,
+        refs::ref_updater::{Reason, TransactionEnd},
     },
     name::{Oid, SAVED},
 };
@@ -49,13 +49,12 @@ impl Repository {
         for _ in 0..MAX_LOCKS {
             self.clear_reflogs_of(moves.iter().map(|moved| moved.name));
             match self.commit_transaction(&transaction(&lines), why)? {
-                Ok(()) => return Ok(()),
-                // The process was killed before it answered. Unless the refs were moved, the same is tried with a new
-                // process.
-                Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => return Ok(()),
-                Err(complaint) if complaint.is_empty() => break,
+                TransactionEnd::Committed => return Ok(()),
+                TransactionEnd::Killed if self.have_moved(moves)? => return Ok(()),
+                // The last try is with a new process.
+                TransactionEnd::Killed => break,
                 // A lock says nothing about the values of the refs. Try again when it is gone.
-                Err(complaint) => match find_obstacle(&complaint, self.top()) {
+                TransactionEnd::Refused(complaint) => match find_obstacle(&complaint, self.top()) {
                     Some(lock) => wait_for(&lock)?,
                     // A link was planted after the last look. Landlock keeps git from writing through it.
                     None if complaint.contains(NOT_APPENDED) => {}
@@ -73,7 +72,7 @@ impl Repository {
     }
 
     /// Moves refs for routine updates that need no particular reflog message.
-    pub fn move_refs_routinely(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
+    pub fn move_refs_with_default_reason(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
         self.move_refs(moves, DEFAULT_REASON)
     }
 
@@ -82,7 +81,7 @@ impl Repository {
         let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
         self.clear_reflogs_of(std::iter::empty());
         let why = Reason { message: FREED.to_owned(), creates_reflog: false };
-        if self.commit_transaction(&moved, &why)?.is_ok() {
+        if matches!(self.commit_transaction(&moved, &why)?, TransactionEnd::Committed) {
             return Ok(());
         }
         let command = self.change("update-ref").args(["--no-deref", "-m", FREED, "HEAD"]);

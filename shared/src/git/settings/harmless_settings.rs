@@ -113,7 +113,7 @@ pub fn runs_program(key: &str) -> bool {
 
 /// Settings that are not copied: included files are copied by their content, and each command is told where the
 /// worktree is.
-const LEFT_OUT: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreeconfig"];
+const NOT_REPEATED: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreeconfig"];
 
 /// One setting, as `git config --list -z` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl SettingEntry {
     }
 
     pub(in crate::git) fn is_kept(&self) -> bool {
-        !self.is_include() && !LEFT_OUT.iter().any(|key| key.as_bytes() == self.key)
+        !self.is_include() && !NOT_REPEATED.iter().any(|key| key.as_bytes() == self.key)
     }
 
     pub(in crate::git) fn is_true(&self) -> bool {

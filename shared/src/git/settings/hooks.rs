@@ -115,7 +115,7 @@ impl Repository {
             command = command.arg(option);
         }
         let (name, value) = hook.variable;
-        command.env(name, value).args([hook.event, "--"]).args(hook.arguments).finish()
+        command.env(name, value).args([hook.name, "--"]).args(hook.arguments).finish()
     }
 }
 
@@ -123,7 +123,7 @@ impl Repository {
 #[derive(Debug, Clone, Copy)]
 pub struct HookRun<'a> {
     /// The name of the hook.
-    pub event: &'a str,
+    pub name: &'a str,
     /// The arguments that git would pass.
     pub arguments: &'a [OsString],
     /// The file for its standard input; needs git 2.40 or newer.

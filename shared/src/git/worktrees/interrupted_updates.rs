@@ -89,7 +89,7 @@ impl Repository {
         if to != tip && self.is_ancestor(tip, to)? {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
         }
-        self.move_refs_routinely(&[UpdateNote { name, to }.ended()])
+        self.move_refs_with_default_reason(&[UpdateNote { name, to }.ended()])
     }
 
     /// Writes the note of an update.
@@ -99,7 +99,7 @@ impl Repository {
 
     /// Deletes the note of an update, even if a child process has changed it.
     pub(in crate::git) fn end_note(&self, note: &UpdateNote) -> Result<(), GitError> {
-        let Err(error) = self.move_refs_routinely(&[note.ended()]) else { return Ok(()) };
+        let Err(error) = self.move_refs_with_default_reason(&[note.ended()]) else { return Ok(()) };
         match self.find_ref(&note.name)? {
             None => Ok(()),
             Some(planted) if planted != note.to => self.set_aside_note(&note.name, planted),

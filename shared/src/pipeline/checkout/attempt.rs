@@ -31,7 +31,7 @@ use crate::{
         },
     },
     process::{Cancel, within},
-    record::{AttemptMark, RunRecorder, StagedCommit, Unfinished},
+    record::{AttemptMark, RunRecorder, StagedCommit, UnfinishedAttempt},
 };
 
 /// A snapshot during an agent's work takes seconds at most. The agent is not held up for longer than this.
@@ -44,7 +44,7 @@ const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot
 #[derive(Debug)]
 pub struct AttemptCheckout {
     /// The mark by which a later run recognises this attempt.
-    pub unfinished: Unfinished,
+    pub unfinished: UnfinishedAttempt,
     /// The tip of the branch.
     pub head: Oid,
     /// The tree of the tip.
@@ -358,7 +358,7 @@ pub fn begin_attempt(
     let inside = SubmodulesBefore::look(recorder, worktree_tree)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, worktree_tree, staged: staged_tree };
-    let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
+    let unfinished = UnfinishedAttempt::begin(repository, recorder.branch(), mark)?;
     if staged_tree.is_some() {
         // The mark is the only copy of the user's uncommitted files.
         repository.hold_objects();

@@ -7,7 +7,7 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     name::Oid,
     pipeline::checkout::{branch, violations::Violations},
-    record::Unfinished,
+    record::UnfinishedAttempt,
 };
 
 /// The paths that differed from the branch.
@@ -68,7 +68,7 @@ impl ChangedPaths {
     pub fn restore(
         &self,
         repository: &Repository,
-        unfinished: &Unfinished,
+        unfinished: &UnfinishedAttempt,
         (before, after): (Oid, Oid),
         changes: &[TreeChange],
     ) -> Result<Violations, GitError> {

@@ -18,7 +18,7 @@ use crate::{
     },
     plan::Task,
     process::FileLock,
-    record::{RunIdentity, RunRecorder, Tip, Unfinished},
+    record::{RunIdentity, RunRecorder, Tip, UnfinishedAttempt},
 };
 
 /// A checkout of another repository: on the session's branch there, or a lane of one task.
@@ -113,7 +113,7 @@ impl OtherRepo {
     /// saved.
     fn tidy(&self, task: &TaskId, attempt: Attempt) -> Result<Option<String>, GitError> {
         let (recorder, repository) = (self.recorder(), &self.repository);
-        let mark = Unfinished::name_of(recorder.branch(), task, attempt);
+        let mark = UnfinishedAttempt::name_of(recorder.branch(), task, attempt);
         repository.clear_locks(recorder.branch());
         let mut found = branch::quit_operations(repository, &mark)?;
         if !branch::is_untouched(&recorder)? {
@@ -184,7 +184,7 @@ impl TestedFiles {
         let mut found = Vec::new();
         for (other_repo, before) in other_repos.zip(&self.0) {
             let recorder = other_repo.recorder();
-            let mark = Unfinished::name_of(recorder.branch(), task, attempt);
+            let mark = UnfinishedAttempt::name_of(recorder.branch(), task, attempt);
             let words = before.restore(&recorder, other_writers, &mark)?;
             let words = words.in_one_line();
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));

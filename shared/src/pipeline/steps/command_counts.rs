@@ -198,7 +198,7 @@ impl CommandCounts {
         for _ in 0..MAX_COMMITS {
             let Some(next) = open.pop() else { break };
             let Some(commit) = repository.load_commits(&[next])?.pop() else { continue };
-            let MessageReading::Sound(message) = message::read(commit.message()) else { continue };
+            let MessageReading::WellFormed(message) = message::read(commit.message()) else { continue };
             let found = Self::read(&Body::parse(&message.body));
             if !found.0.is_empty() {
                 return Ok((Some(commit.id), found));

@@ -60,7 +60,7 @@ impl KnownRed {
     pub fn before_run(repository: &Repository, run: &Run) -> Result<Self, GitError> {
         let Some(start) = &run.start else { return Ok(Self::default()) };
         for commit in repository.load_commits(&[start.accepted, start.commit])? {
-            if let MessageReading::Sound(message) = message::read(commit.message())
+            if let MessageReading::WellFormed(message) = message::read(commit.message())
                 && let Some(known) = Self::read(&Body::parse(&message.body), BEFORE_THE_RUN)
             {
                 return Ok(known);

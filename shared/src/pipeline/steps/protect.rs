@@ -252,7 +252,7 @@ impl RecordedLists {
             let message = repository.load_commits(&[*commit])?.pop();
             let reading = message.map(|loaded| message::read(loaded.message()));
             let lists = match reading {
-                Some(MessageReading::Sound(message)) => Self::read(&Body::parse(&message.body)),
+                Some(MessageReading::WellFormed(message)) => Self::read(&Body::parse(&message.body)),
                 _ => None,
             };
             if lists.is_some() || *commit == start.commit {

@@ -27,7 +27,7 @@ use crate::{
         },
     },
     process::OthersReach,
-    record::Unfinished,
+    record::UnfinishedAttempt,
     safe_files,
 };
 
@@ -243,7 +243,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn mark_of(&self, attempt: Attempt) -> String {
-        Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt)
+        UnfinishedAttempt::name_of(self.recorder.branch(), &self.task.id, attempt)
     }
 
     fn review_prompt(&self, protected: &ProtectedChanges) -> Result<String, PipelineError> {

@@ -27,7 +27,7 @@ use crate::{
     },
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    record::{RunRecorder, Unfinished, command_heading},
+    record::{RunRecorder, UnfinishedAttempt, command_heading},
     sandbox::{SandboxedChild, describe_denials},
 };
 
@@ -140,7 +140,7 @@ impl TaskContext<'_> {
         let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
         let guarded = test_guard::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(tested, recorder.head());
-        let mark = Unfinished::name_of(recorder.branch(), &tested.task.id, tested.attempt);
+        let mark = UnfinishedAttempt::name_of(recorder.branch(), &tested.task.id, tested.attempt);
         let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
         let here = before.map(|before| before.restore(recorder, other_writers, &mark)).transpose();

@@ -15,7 +15,7 @@ use crate::{
         },
         turns::message::TurnMessage,
     },
-    record::{IndexUpdate, Prepared, RecordError, RunRecorder, TaskEvent},
+    record::{IndexUpdate, PreparedCommit, RecordError, RunRecorder, TaskEvent},
     session::OtherCommit,
 };
 
@@ -51,7 +51,7 @@ pub(super) struct PendingTurn {
     pub(super) work: AttemptWork,
     pub(super) message: TurnMessage,
     /// The written commit, which the branch does not contain yet.
-    prepared: Option<Result<Prepared, RecordError>>,
+    prepared: Option<Result<PreparedCommit, RecordError>>,
 }
 
 impl PendingTurn {

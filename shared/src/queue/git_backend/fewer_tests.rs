@@ -191,13 +191,13 @@ impl GitQueue<'_> {
             None => counted,
         };
         let Some(raw) = self.repository.load_commits(&[last.commit])?.pop() else { return Ok(steps) };
-        let MessageReading::Sound(message) = message::read(raw.message()) else { return Ok(steps) };
+        let MessageReading::WellFormed(message) = message::read(raw.message()) else { return Ok(steps) };
         if notes == Body::default() {
             return Ok(steps);
         }
         let body = Body::parse(&message.body).followed_by(notes);
         let message = Message::compose(message.subject.clone(), body, &message.trailers)
-            .map_err(|faults| QueueError::Unsound { task: last.ticket.task.clone(), faults })?;
+            .map_err(|faults| QueueError::Malformed { task: last.ticket.task.clone(), faults })?;
         let tree = self.tree_of(last.commit)?;
         let parents: Vec<Oid> = raw.parents().collect();
         let Some(onto) = parents.first().copied() else { return Ok(steps) };

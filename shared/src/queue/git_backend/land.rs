@@ -95,7 +95,7 @@ impl GitQueue<'_> {
             let _ = trailers.set(Key::Session, session.as_str());
         }
         let message = Message::compose(subject, body, &trailers)
-            .map_err(|faults| QueueError::Unsound { task: ticket.task.clone(), faults })?;
+            .map_err(|faults| QueueError::Malformed { task: ticket.task.clone(), faults })?;
         Ok(message.render())
     }
 
