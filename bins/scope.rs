@@ -8,7 +8,7 @@ use arborist_core::{
     history::{CommitSource, HistoryError, Run, RunScope},
     message::nearest,
     name::{BranchName, TaskId},
-    plan::{Plan, find_usual_plan},
+    plan::{Plan, configured_plan_path, find_usual_plan},
     process::Cancel,
     run::Continuation,
     safe_files,
@@ -144,7 +144,8 @@ pub(crate) fn find_last_session_run(
 /// The path of the plan in this checkout.
 pub(crate) fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     let top = repository.worktree.as_ref()?;
-    settings.general.tree.clone().or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
+    configured_plan_path(repository, settings)
+        .or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
 }
 
 /// The selected run. If runs have session branches, the last one of the plan in this checkout.

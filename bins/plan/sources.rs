@@ -9,7 +9,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, Repository},
     message::visible,
-    plan::{Plan, PlanError, TASK_LIST, Task, find_plans, usual_places},
+    plan::{Plan, PlanError, TASK_LIST, Task, configured_plan_path, find_plans, usual_places},
     process::Cancel,
     safe_files,
     settings::Settings,
@@ -191,13 +191,16 @@ fn usual_place(repository: &Repository, settings: &Settings, is_for_agent: bool)
         Failure::new(Exit::Fatal, "this repository is bare, so there is no checkout to find a plan in")
             .hint("run this in a clone, or in a worktree of this repository")
     })?;
-    if let Some(place) = &settings.general.tree {
+    if let Some(place) = configured_plan_path(repository, settings) {
         // The setting may come from a tracked file.
-        if !normal(&top.join(place)).starts_with(top) {
-            let why = "it leads out of the repository".to_owned();
-            return Err(PlanError::Unreadable { file: place.to_owned(), why }.into());
+        if Path::new(&place).is_absolute() {
+            let error = Failure::from(PlanError::Outside { file: place, top: top.to_owned() });
+            return Err(match settings.location_of("tree") {
+                Some(location) => error.hint(format!("correct {location}, or name a file")),
+                None => error,
+            });
         }
-        return Ok(from_here(&repository.dir, top, place));
+        return Ok(from_here(&repository.dir, top, &place));
     }
     let branch = repository.head.branch.as_ref();
     let plans = find_plans(top, branch);

@@ -200,7 +200,7 @@ fn counts(generator: &mut SchemaGenerator) -> Schema {
 
 fn plan(shown: &Shown) -> Option<PlanDocument> {
     match shown {
-        Shown::Nothing => None,
+        Shown::Nothing | Shown::Several(_) => None,
         Shown::File(path) => Some(PlanDocument { path: path.clone(), blob: None }),
         Shown::Frozen(frozen, _) => {
             Some(PlanDocument { path: frozen.path.clone(), blob: Some(frozen.blob.to_string()) })

@@ -5,10 +5,10 @@ use std::path::Path;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::{Repository, plain_path},
+    git::Repository,
     history::Run,
     message::PlanRef,
-    plan::{Plan, PlanError, find_plans},
+    plan::{Plan, PlanError, configured_plan_path, find_plans, read_named_plan, typed_plan_path},
     progress::PlanMarks,
     safe_files,
     settings::Settings,
@@ -19,6 +19,8 @@ use arborist_core::{
 pub(crate) enum Shown {
     /// There is none: only history is shown.
     Nothing,
+    /// There are several, and none is named: only history is shown.
+    Several(Vec<String>),
     /// The current file.
     File(String),
     /// The frozen plan, and whether the file is still the same.
@@ -49,15 +51,7 @@ pub(super) fn find(
 ) -> Result<FoundPlan, Failure> {
     let boxes = if run.start.is_some() { PlanMarks::Ignore } else { PlanMarks::Count };
     if let Some(file) = tree {
-        // A file of the worktree may be foreign, even if the user names it, so links are not followed.
-        let full = plain_path(&repository.dir.join(file));
-        let bytes = safe_files::read_named(repository.worktree.as_deref(), &full);
-        let same_bytes = bytes.as_ref().ok().cloned();
-        let found = load((file.display().to_string(), Path::new("")), bytes, boxes)?;
-        if let (Some(plan), Some(bytes)) = (&found.plan, same_bytes) {
-            refuse_other_plan(repository, run, (&full, &bytes), plan)?;
-        }
-        return Ok(found);
+        return load_typed(repository, run, file, boxes);
     }
     if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
         return load_frozen(repository, frozen);
@@ -65,22 +59,19 @@ pub(super) fn find(
     let Some(top) = &repository.worktree else {
         return Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes });
     };
-    if let Some(named) = &settings.general.tree {
-        let full = plain_path(&top.join(named));
-        let path = full.strip_prefix(top).unwrap_or(Path::new(named));
-        let found = load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);
+    if let Some(named) = configured_plan_path(repository, settings) {
         let location = settings.location_of("tree");
-        return found.map_err(|failure| match location {
+        return load(top, named, boxes).map_err(|failure| match location {
             Some(location) => failure.hint(format!("correct {location}, or name the plan with --tree")),
             None => failure,
         });
     }
     let mut plans = find_plans(top, Some(&run.scope.branch));
-    match plans.pop().filter(|_| plans.is_empty()) {
-        Some(name) => {
-            let bytes = safe_files::read_beneath(top, &name);
-            load((name, top), bytes, boxes)
-        }
+    if plans.len() > 1 {
+        return Ok(FoundPlan { plan: None, shown: Shown::Several(plans), boxes });
+    }
+    match plans.pop() {
+        Some(name) => load(top, name, boxes),
         None => Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes }),
     }
 }
@@ -90,7 +81,7 @@ pub(super) fn find(
 fn refuse_other_plan(
     repository: &Repository,
     run: &Run,
-    (full, bytes): (&Path, &[u8]),
+    (path, bytes): (&Path, &[u8]),
     plan: &Plan,
 ) -> Result<(), Failure> {
     let (Some(frozen), Some(top)) =
@@ -98,7 +89,6 @@ fn refuse_other_plan(
     else {
         return Ok(());
     };
-    let path = full.strip_prefix(top).unwrap_or(full);
     let then = repository.find_blob(frozen.blob)?;
     if path == Path::new(&frozen.path) || then.as_deref() == Some(bytes) {
         return Ok(());
@@ -122,14 +112,29 @@ fn refuse_other_plan(
         .hint(format!("leave --tree out to see the run: git arborist state{scope}")))
 }
 
-fn load(
-    (label, top): (String, &Path),
-    bytes: std::io::Result<Vec<u8>>,
+fn load(top: &Path, path: String, boxes: PlanMarks) -> Result<FoundPlan, Failure> {
+    let plan = Plan::read(&path, &read_named_plan(top, &path)?)?;
+    Ok(FoundPlan { plan: Some(plan), shown: Shown::File(path), boxes })
+}
+
+/// Loads the plan that `--tree` names.
+fn load_typed(
+    repository: &Repository,
+    run: &Run,
+    typed: &Path,
     boxes: PlanMarks,
 ) -> Result<FoundPlan, Failure> {
-    let bytes =
-        bytes.map_err(|error| Failure::from(PlanError::unreadable(&label, &top.join(&label), &error)))?;
+    let path = typed_plan_path(repository, typed);
+    let label = path.display().to_string();
+    let bytes = match &repository.worktree {
+        Some(top) => read_named_plan(top, &label)?,
+        None => {
+            let full = repository.dir.join(&path);
+            safe_files::read_users(&full).map_err(|error| PlanError::unreadable(&label, &full, &error))?
+        }
+    };
     let plan = Plan::read(&label, &bytes)?;
+    refuse_other_plan(repository, run, (&path, &bytes), &plan)?;
     Ok(FoundPlan { plan: Some(plan), shown: Shown::File(label), boxes })
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use arborist_core::{
+    gardener::GardenerError,
     history::{Event, State},
     message::{Status, plain_text, visible},
     name::TaskId,
     plan::usual_places,
+    process::shell_word,
     progress::{NodeProgress, Share},
     queue::advice_to_unpark,
 };
@@ -46,12 +48,19 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     let selected: Vec<&NodeProgress<'_>> = view.selected().collect();
     if selected.is_empty() {
         ui.line(&nothing(view));
-        if matches!(view.plan, Shown::Nothing) && !view.options.only_ready {
-            let places = usual_places(Some(&view.run.scope.branch)).join(", ");
-            ui.hint(&match view.is_bare {
+        match &view.plan {
+            Shown::Nothing if !view.options.only_ready => ui.hint(&match view.is_bare {
                 true => "this repository is bare, so plans are found only in a clone of it".to_owned(),
-                false => format!("name a plan with --tree, or create one of these files: {places}"),
-            });
+                false => {
+                    let places = usual_places(Some(&view.run.scope.branch)).join(", ");
+                    format!("name a plan with --tree, or create one of these files: {places}")
+                }
+            }),
+            Shown::Several(plans) => ui.hint(&format!(
+                "name one of them: git arborist state --tree {}",
+                shell_word(plans.first().map_or("FILE", String::as_str))
+            )),
+            _ => {}
         }
         return hint_at_other(ui, view);
     }
@@ -88,17 +97,20 @@ struct Columns {
 }
 
 fn nothing(view: &StateView<'_>) -> String {
+    let branch = &view.run.scope.branch;
+    let no_run = match view.run.start {
+        Some(_) => format!("the run of '{branch}' has no tasks yet"),
+        None => format!("'{branch}' has no run yet"),
+    };
     match (view.options.only_ready, &view.plan) {
+        (_, Shown::Several(plans)) => {
+            format!("{}; {no_run}", GardenerError::SeveralPlans(plans.clone()))
+        }
         (true, _) => match &view.due_phase {
             Some(phase) => format!("nothing is ready: the next run starts with the tests of {phase}"),
             None => "nothing is ready".into(),
         },
-        (false, Shown::Nothing) if view.run.start.is_some() => {
-            format!("there is no plan here, and the run of '{}' has no tasks yet", view.run.scope.branch)
-        }
-        (false, Shown::Nothing) => {
-            format!("there is no plan here, and '{}' has no run yet", view.run.scope.branch)
-        }
+        (false, Shown::Nothing) => format!("there is no plan here, and {no_run}"),
         (false, _) => "the plan has no tasks".into(),
     }
 }
@@ -250,7 +262,7 @@ fn origin(view: &StateView<'_>) -> Option<String> {
         format!("session {}{sandbox}", start.session)
     });
     let plan = match &view.plan {
-        Shown::Nothing => None,
+        Shown::Nothing | Shown::Several(_) => None,
         Shown::File(path) => Some(format!("plan {path}")),
         Shown::Frozen(frozen, Freshness::Same) => Some(format!("plan {}", frozen.path)),
         Shown::Frozen(frozen, Freshness::Changed) => {

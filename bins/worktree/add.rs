@@ -8,7 +8,7 @@ use arborist_core::{
     history::{CommitSource, Run},
     message::nearest,
     name::{Oid, TaskId},
-    plan::{Plan, find_plans},
+    plan::{Plan, configured_plan_path, find_plans},
     safe_files,
     worktree::{BaseReason, BranchBase, Lease, LeaseStart, WorktreeError},
 };
@@ -108,7 +108,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
 pub(super) fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
     let mut plans = find_plans(top, Some(&opened.scope.branch));
-    let named = opened.settings.general.tree.clone();
+    let named = configured_plan_path(&opened.repository, &opened.settings);
     let path = named.or_else(|| if plans.len() == 1 { plans.pop() } else { None })?;
     let plan = Plan::read(&path, &safe_files::read_beneath(top, &path).ok()?).ok()?;
     Some((path, plan))

@@ -109,6 +109,7 @@ mod merge_verification;
 mod merged_runs;
 mod misleading_output;
 mod missing_agent_session;
+mod named_plans;
 mod names;
 mod narrow_terminals;
 mod nested_runs;

@@ -155,7 +155,7 @@ fn a_plan_outside_the_repository_is_refused_before_anything_is_created() {
     let outside = repo.root().join("plan.md");
     fs::write(&outside, "- [ ] T001 do a\n").unwrap();
     let run = ["gardener", "--session-branch", "--tree", outside.to_str().unwrap()];
-    repo.arborist(run).exits(1).err("it leads out of the repository");
+    repo.arborist(run).exits(1).err("plan.md' is outside of the repository");
     assert_eq!(branches(&repo), [""; 0]);
     assert_eq!(repo.git(["for-each-ref", "refs/arborist", "refs/heads/arborist"]).answer(), "");
     repo.arborist(["gardener", "--session-branch", "--tree", "./tasks.md"]).succeeds().out("2 completed");

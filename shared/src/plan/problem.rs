@@ -1,6 +1,9 @@
 //! What is wrong with a plan: always with a place, and with what would fix it.
 
-use std::{fmt, io, path::Path};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     failure::{Exit, Explain},
@@ -58,6 +61,14 @@ pub enum PlanError {
         meant: Option<String>,
         /// The folder that was searched.
         folder: String,
+    },
+    /// The user named a file that is not in the worktree.
+    #[error("'{file}' is outside of the repository")]
+    Outside {
+        /// The full path of the file.
+        file: String,
+        /// The top of the worktree.
+        top: PathBuf,
     },
     /// It is a symbolic link, and the link or its target has changes that are not committed.
     #[error("'{file}' is a symbolic link to '{target}', and the link or the file is not committed")]
@@ -117,6 +128,7 @@ impl PlanError {
             Self::Unreadable { .. }
             | Self::Folder { .. }
             | Self::Missing { .. }
+            | Self::Outside { .. }
             | Self::UncommittedLink { .. } => &[],
             Self::Wrong { problems, .. } => problems,
         }
@@ -131,6 +143,18 @@ impl Problem {
 
 fn lines(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// How a plan gets into the repository, or where it must be.
+fn advice_on_outside(file: &Path, top: &Path) -> String {
+    let copy = file.file_name().map(|name| top.join(name));
+    match copy.filter(|copy| file.is_file() && copy.symlink_metadata().is_err()) {
+        Some(copy) => {
+            let word = |path: &Path| shell_word(&path.to_string_lossy());
+            format!("copy it into the repository and name the copy: cp {} {}", word(file), word(&copy))
+        }
+        None => format!("name a file in '{}'", visible(&top.to_string_lossy())),
+    }
 }
 
 impl Explain for PlanError {
@@ -155,6 +179,9 @@ impl Explain for PlanError {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!("looked for it in '{}'", visible(folder)),
             });
+        }
+        if let Self::Outside { file, top } = self {
+            return Some(advice_on_outside(Path::new(file), top));
         }
         self.problems().first().and_then(Problem::hint)
     }

@@ -21,6 +21,7 @@ use crate::{
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope},
     name::{BranchName, Oid, SessionId},
     pipeline::{ConfigGuard, PreCommit, RunOptions},
+    plan::typed_plan_path,
     process::{Cancel, FileLock, is_executable},
     sandbox::{SandboxError, SandboxUse},
     session::{SessionWriter, forget_unrecorded},
@@ -42,7 +43,7 @@ pub struct RunHost {
 
 /// A run that holds the lock of its branch.
 pub struct OpenRun {
-    /// The options as they were typed.
+    /// The options as they were typed, but with the path of the plan from the top of the worktree.
     pub request: RunRequest,
     /// The repository, opened where the run works.
     pub repository: Repository,
@@ -95,9 +96,11 @@ pub struct OpenRun {
 
 impl OpenRun {
     /// Chooses the branch, takes its lock and repairs what a crash left.
-    pub fn open(request: RunRequest, host: RunHost) -> Result<Self, Failure> {
+    pub fn open(mut request: RunRequest, host: RunHost) -> Result<Self, Failure> {
         let RunHost { repository, config, cancel, clock } = host;
         refuse_in_step(&repository)?;
+        // Printed and recorded commands may be executed in another directory.
+        request.tree = request.tree.map(|typed| typed_plan_path(&repository, &typed));
         let mut settings = Settings::load_for_run(&repository, &config)?;
         if let Some(mode) = &request.flags.sandbox {
             settings.set_flag("sandbox.mode", mode, "--sandbox")?;

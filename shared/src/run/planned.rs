@@ -1,10 +1,5 @@
 //! The plan of a run: the frozen one, the current file, or a task given as text.
 
-use std::{
-    io,
-    path::{Component, PathBuf},
-};
-
 use super::{OpenRun, RunRequest};
 use crate::{
     failure::{Exit, Failure},
@@ -14,7 +9,7 @@ use crate::{
     message::PlanRef,
     name::{PipelineName, digest},
     pipeline::{PromptFiles, PromptParts, TaskBackground, feedback},
-    plan::{Plan, PlanError, Task, find_plans},
+    plan::{Plan, PlanError, Task, configured_plan_path, find_plans, read_named_plan, typed_plan_path},
     process::shell_word,
     progress::{MergedRun, tasks_done_by},
     safe_files,
@@ -211,7 +206,7 @@ impl OpenRun {
     }
 
     fn plan_file(&self, run: &Run) -> Result<Option<PlanFile>, Failure> {
-        let named = named_plan(&self.request, &self.settings);
+        let named = named_plan(&self.repository, &self.request, &self.settings);
         let is_named = named.is_some();
         let usual = || usual_plan(&self.repository);
         // A new run looks for its plan in the same order as a first run.
@@ -222,14 +217,14 @@ impl OpenRun {
         let Some(path) = path else {
             return Ok(None);
         };
-        match safe_files::read_beneath(self.repository.top(), &path) {
+        match read_named_plan(self.repository.top(), &path) {
             Ok(bytes) => Ok(Some(PlanFile { path, bytes })),
             // The user's checkout need not have the plan of a run that works in another worktree.
             Err(_) if !is_named && self.pending_move.is_some() => Ok(None),
             Err(error) => {
-                let file = self.repository.top().join(&path);
-                let mut failure = Failure::from(PlanError::unreadable(&path, &file, &error));
-                if error.kind() == io::ErrorKind::NotFound
+                let is_missing = matches!(error, PlanError::Missing { .. });
+                let mut failure = Failure::from(error);
+                if is_missing
                     && !is_named
                     && frozen_path(run).as_ref() == Some(&path)
                     && let Some(other) = usual()
@@ -258,14 +253,12 @@ pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Setti
     if request.is_unplanned() {
         return None;
     }
-    named_plan(request, settings).or_else(|| usual_plan(repository))
+    named_plan(repository, request, settings).or_else(|| usual_plan(repository))
 }
 
-fn named_plan(request: &RunRequest, settings: &Settings) -> Option<String> {
-    let named = request.tree.clone().or_else(|| settings.general.tree.as_ref().map(PathBuf::from))?;
-    // Normalised, because sessions are found by the path of their plan.
-    let plain: PathBuf = named.components().filter(|part| *part != Component::CurDir).collect();
-    Some(plain.display().to_string())
+fn named_plan(repository: &Repository, request: &RunRequest, settings: &Settings) -> Option<String> {
+    let typed = request.tree.as_ref().map(|typed| typed_plan_path(repository, typed).display().to_string());
+    typed.or_else(|| configured_plan_path(repository, settings))
 }
 
 fn frozen_path(run: &Run) -> Option<String> {
