@@ -254,7 +254,10 @@ fn find_newest(folders: &LogFolders, is_candidate: impl Fn(&StepLog) -> bool) ->
     let newest = logs.iter().rfind(|log| is_candidate(log));
     newest.cloned().ok_or_else(|| {
         if logs.is_empty() {
-            let words = format!("there are no logs in '{}': no task has run in this checkout", folders.name);
+            let words = format!(
+                "there are no logs in '{}': no task has run in this checkout, or its logs were removed",
+                folders.name
+            );
             return Failure::new(Exit::No, words).hint("see which tasks have run with: git arborist state");
         }
         Failure::new(Exit::No, format!("no log in '{}' matches these options", folders.name))

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::{Exit, Explain, Failure},
     gardener::{GardenerError, LeftoverWork, TypedOptions, find_started_in_lane, save_own_branch},
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, SubjectParts},
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Mark, Plan, Task},
-    process::FileLock,
+    process::{FileLock, shell_word},
     queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, UnfinishedAttempt},
     run::{recover_branch, refuse_in_step},
@@ -33,6 +33,8 @@ EXAMPLES
 
 EXIT STATUS
    1  The run has no commit of the task.
+   2  The changes of the task cannot be undone: later commits have changed the
+      same lines, or the files have uncommitted changes.
    3  A run is using the branch.";
 
 const LONG_ABOUT: &str = "\
@@ -116,6 +118,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let is_reset = history.is_some_and(is_reset);
         let remains = LeftoverWork::find(&repository, &run, task, recorder.head())?;
         let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
+        if args.drop && is_reset && !remains.contested.is_empty() {
+            return Err(contested_after_reset(task, &remains.contested));
+        }
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             tell_reset(ui, (&repository, &run), task, commit)?;
@@ -148,10 +153,26 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         if !args.drop && !remains.done().is_empty() {
             ui.note(&format!("the changes of {task} are still there: {}", remains.done()));
             let scope = scope::option(&repository, &run.scope.branch);
-            ui.hint(&format!("to undo them, run: git arborist reset --drop {task}{scope}"));
+            ui.hint(&match remains.contested.is_empty() {
+                true => format!("to undo them, run: git arborist reset --drop {task}{scope}"),
+                false => format!(
+                    "to undo them, edit these files, because later commits have changed the same lines: {}",
+                    remains.contested.join(", ")
+                ),
+            });
         }
     }
     Ok(Exit::Done)
+}
+
+/// The error for changes that later commits build on, of a task that starts over anyway.
+fn contested_after_reset(task: &TaskId, files: &[String]) -> Failure {
+    let error = GardenerError::Contested(task.clone(), files.join(", "));
+    let paths: Vec<String> = files.iter().map(|file| shell_word(file)).collect();
+    Failure::new(error.exit(), error.to_string()).hint(format!(
+        "'{task}' is already reset; edit the files, or revert the later commits first; see them with: git log --oneline -- {}",
+        paths.join(" ")
+    ))
 }
 
 fn tell_reset(
@@ -228,7 +249,8 @@ fn untouched(
     let plan = frozen_plan(repository, run)?;
     let planned = plan.as_ref().and_then(|plan| plan.find(task).map(|found| (plan, found)));
     if let Some((plan, phase)) = planned.filter(|(_, found)| !found.is_leaf()) {
-        let begun = plan.leaves_of(&phase.id).filter(|leaf| run.find(&leaf.id).is_some());
+        let has_begun = |leaf: &&Task| run.find(&leaf.id).is_some_and(|history| !is_reset(history));
+        let begun = plan.leaves_of(&phase.id).filter(has_begun);
         let begun: Vec<&str> = begun.map(|leaf| leaf.id.as_str()).collect();
         let failure = Failure::new(Exit::No, format!("'{task}' is a phase, not a task"));
         return Ok(match begun.is_empty() {

@@ -149,7 +149,8 @@ fn a_run_warns_if_its_agents_have_changed_the_plan() {
     repo.arborist(["gardener"]).exits(2).err("the plan 'tasks.md' has changed");
     paste(&repo, &hinted(&said, "to restore tasks.md, run: ")).succeeds();
     repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
-    repo.arborist(["reset", "T002"]).succeeds().never("tasks.md");
+    let said = repo.arborist(["reset", "T002"]).succeeds().never("tasks.md").stderr();
+    paste(&repo, &hinted(&said, "to undo them, run: ")).succeeds().err("removed T002.txt").never("tasks.md");
 }
 
 #[test]
@@ -387,4 +388,53 @@ fn nobody_is_told_to_create_files_in_a_bare_repository() {
     repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]).succeeds();
     let said = repo.arborist_in(&bare, ["state"]).succeeds().never("create one of these files");
     said.err("hint: this repository is bare, so plans are found only in a clone of it");
+}
+
+#[test]
+fn reset_and_reset_drop_do_not_propose_each_other_in_a_circle() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.agent(&works("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\""));
+    repo.arborist(["gardener"]).succeeds();
+    repo.write("T001.txt", "T001\nmine\n");
+    repo.commit("my own change\n");
+    let refused =
+        "the changes of T001 cannot be undone, because later commits have changed the same lines: T001.txt";
+    let said = repo.arborist(["reset", "--drop", "T001"]).exits(2).err(refused).stderr();
+    let said = paste(&repo, &hinted(&said, "run the task again: ")).succeeds();
+    said.out("T001 is reset")
+        .err("because later commits have changed the same lines: T001.txt")
+        .never("--drop");
+    let said = repo.arborist(["reset", "--drop", "T001"]).exits(2).err(refused);
+    let said = said.err("hint: 'T001' is already reset").never("git arborist reset").stderr();
+    let later = "see them with: ";
+    paste(&repo, &hinted(&said, later)).succeeds().out("my own change");
+    // When the later commit is reverted, the changes can be undone.
+    repo.git(["revert", "--no-edit", "HEAD~1"]).succeeds();
+    repo.arborist(["reset", "--drop", "T001"]).succeeds().err("undid the changes of T001: removed T001.txt");
+    // Without such commits, the hint of a reset works.
+    let said = repo.arborist(["reset", "T002"]).succeeds().stderr();
+    paste(&repo, &hinted(&said, "to undo them, run: ")).succeeds().err("undid the changes of T002");
+}
+
+#[test]
+fn the_hint_of_a_reset_phase_leaves_out_tasks_that_are_reset() {
+    let repo = planned("## Phase 1: Data\n- [ ] T001 one\n- [ ] T002 two\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["reset", "T001"]).succeeds();
+    let said = repo.arborist(["reset", "phase-1"]).exits(1).stderr();
+    let again = hinted(&said, "to reset its tasks that have started: ");
+    assert_eq!(again, "git arborist reset T002");
+    paste(&repo, &again).succeeds().out("T002 is reset");
+    let said = repo.arborist(["reset", "phase-1"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "see its tasks with: ")).succeeds().out("T001");
+}
+
+#[test]
+fn logs_that_were_removed_are_not_taken_for_tasks_that_have_not_run() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.arborist(["gardener"]).succeeds();
+    std::fs::remove_dir_all(repo.path("spec/logs")).unwrap();
+    let said = repo.arborist(["logs"]).exits(1);
+    let said = said.err("no task has run in this checkout, or its logs were removed\n").stderr();
+    paste(&repo, &hinted(&said, "see which tasks have run with: ")).succeeds().out("1 of 1 done");
 }

@@ -20,8 +20,6 @@ pub struct LeftoverWork {
     pub changes: Vec<TreeChange>,
     /// Files that others have changed since, so that removing the task's work would undo theirs.
     pub contested: Vec<String>,
-    /// Those of them that are again as the run began, by path.
-    restored: Vec<Vec<u8>>,
 }
 
 impl LeftoverWork {
@@ -36,34 +34,37 @@ impl LeftoverWork {
             }
             None => (whole, Conflicts::new()),
         };
-        let changes = if tree == whole { Vec::new() } else { repository.changes(whole, tree)? };
-        let contested: Vec<&TreeChange> =
-            changes.iter().filter(|change| conflicts.contains(&change.path)).collect();
-        let mut restored = Vec::new();
-        if let Some(start) = run.start.as_ref().filter(|_| !contested.is_empty()) {
+        let mut changes = if tree == whole { Vec::new() } else { repository.changes(whole, tree)? };
+        let is_contested = |change: &&TreeChange| conflicts.contains(&change.path);
+        let mut tree = tree;
+        if let Some(start) = run.start.as_ref().filter(|_| changes.iter().any(|change| is_contested(&change)))
+        {
+            // A file that is again as the run began has none of the task's work.
             let since = repository.changes(repository.tree_of(start.accepted)?, whole)?;
-            let is_same = |change: &&&TreeChange| since.iter().all(|other| other.path != change.path);
-            restored = contested.iter().filter(is_same).map(|change| change.path.clone()).collect();
+            let is_left = |change: &TreeChange| {
+                !is_contested(&change) || since.iter().any(|other| other.path == change.path)
+            };
+            changes.retain(is_left);
+            tree = repository.tree_with(whole, &changes)?;
         }
-        let contested = contested.into_iter().map(TreeChange::shown).collect();
-        Ok(Self { tree, changes, contested, restored })
+        let contested = changes.iter().filter(is_contested).map(TreeChange::shown).collect();
+        Ok(Self { tree, changes, contested })
     }
 
     /// What the task did to the files, for example "added a, deleted b". Empty if nothing of that is left.
     #[must_use]
     pub fn done(&self) -> String {
-        let is_left = |change: &TreeChange| !self.restored.contains(&change.path);
-        self.describe(["added", "changed", "deleted"], is_left)
+        self.describe(["added", "changed", "deleted"])
     }
 
     /// What undoing it does to the files.
     #[must_use]
     pub fn undone(&self) -> String {
-        self.describe(["removed", "changed back", "restored"], |_| true)
+        self.describe(["removed", "changed back", "restored"])
     }
 
     /// The paths after the verbs for files that the task added, changed and deleted.
-    fn describe(&self, verbs: [&str; 3], is_wanted: impl Fn(&TreeChange) -> bool) -> String {
+    fn describe(&self, verbs: [&str; 3]) -> String {
         // The changes lead from the task's work to the tree without it.
         let kind = |change: &&TreeChange| match (change.before, change.after) {
             (_, None) => 0,
@@ -71,7 +72,7 @@ impl LeftoverWork {
             (None, Some(_)) => 2,
         };
         let paths = |wanted: usize| {
-            let changes = self.changes.iter().filter(|change| is_wanted(change) && kind(change) == wanted);
+            let changes = self.changes.iter().filter(|change| kind(change) == wanted);
             let paths = changes.map(TreeChange::shown);
             paths.collect::<Vec<_>>().join(", ")
         };
