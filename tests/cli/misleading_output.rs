@@ -438,3 +438,14 @@ fn logs_that_were_removed_are_not_taken_for_tasks_that_have_not_run() {
     let said = said.err("no task has run in this checkout, or its logs were removed\n").stderr();
     paste(&repo, &hinted(&said, "see which tasks have run with: ")).succeeds().out("1 of 1 done");
 }
+
+#[test]
+fn tests_that_fail_after_a_task_are_not_said_to_fail_before_the_first_one() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    let run = |command| ["gardener", "--until", "T001", "--test-command", command];
+    repo.arborist(run("false")).exits(1).err("the tests fail before the first task: 'false'");
+    repo.arborist(run("true")).succeeds();
+    let run = ["gardener", "--test-command", "false"];
+    repo.arborist(run).exits(1).err("the tests fail before the next task: 'false'").never("first task");
+    repo.arborist(run.into_iter().chain(["--new-run"])).exits(1).err("before the first task: 'false'");
+}

@@ -136,9 +136,10 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    #[error("the tests fail before the first task: {why}; log: {log}")]
-    /// The command is there if it was not tried outside of the sandbox.
+    /// `task` is the first or the next one. The command is there if it was not tried outside of the sandbox.
+    #[error("the tests fail before the {task} task: {why}; log: {log}")]
     RedBaseline {
+        task: &'static str,
         why: String,
         log: String,
         is_elsewhere: bool,
@@ -153,8 +154,8 @@ pub enum GardenerError {
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
     )]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
-    #[error("the test command changed files or refs of the run before the first task: {why}")]
-    MeddlingTests { why: String, log: String },
+    #[error("the test command changed files or refs of the run before the {task} task: {why}")]
+    MeddlingTests { task: &'static str, why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]

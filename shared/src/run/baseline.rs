@@ -108,6 +108,8 @@ impl OpenRun {
         let counted = CommandCounts::of(&Redactor::redact(&secrets, command), tally);
         let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
+        let is_first = self.is_new_run(run) || run.tasks.is_empty();
+        let task = if is_first { "first" } else { "next" };
         let (untried, cause);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -120,7 +122,7 @@ impl OpenRun {
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
             // cover it.
-            Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
+            Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { task, why, log }.into()),
             Baseline::Red { why, outside: OutsideResult::Green(denials), .. } if !self.options.allow_red => {
                 return Err(GardenerError::RedInSandbox { why, denials, log }.into());
             }
@@ -139,8 +141,16 @@ impl OpenRun {
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
             let command = Redactor::redact(&secrets, command);
-            let red =
-                GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, cause, untried, command };
+            let red = GardenerError::RedBaseline {
+                task,
+                why,
+                log,
+                is_elsewhere,
+                names_tests,
+                cause,
+                untried,
+                command,
+            };
             return Err(red.into());
         }
         let rule = match names_tests {
@@ -149,7 +159,7 @@ impl OpenRun {
                 "the output does not name the failed tests, so every task fails until the command succeeds"
             }
         };
-        listener.warn(&plain_text(&format!("the tests fail before the first task: {why}; log: {log}")));
+        listener.warn(&plain_text(&format!("the tests fail before the {task} task: {why}; log: {log}")));
         listener.remark(rule);
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
         Ok(red.followed_by(counted))
