@@ -102,3 +102,20 @@ fn state_names_all_plans_that_were_found() {
         serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap();
     assert_eq!(document["plan"], serde_json::Value::Null);
 }
+
+#[test]
+fn prose_beside_a_plan_is_not_taken_for_a_second_one() {
+    let repo = TestRepo::planned("specs/001-x/tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.write("plan.md", "# Plan\n\nSmall steps.\n\n- first\n- second\n");
+    repo.commit("prose\n");
+    for command in COMMANDS.into_iter().chain([&["plan"][..]]) {
+        repo.arborist(command).succeeds().out("T001");
+    }
+    // A plan with a mistake is still one.
+    repo.write("plan.md", "- [ ] T001 one (depends on T009)\n");
+    repo.arborist(["plan"]).exits(1).err("2 plans were found: specs/001-x/tasks.md, plan.md");
+    // Without any other plan, the prose is named.
+    fs::remove_file(repo.path("specs/001-x/tasks.md")).unwrap();
+    repo.write("plan.md", "Small steps.\n");
+    repo.arborist(["plan"]).exits(1).err("plan.md:1:1: no tasks were found");
+}

@@ -7,6 +7,17 @@ use super::{
     text::{SpecFile, decode},
 };
 
+/// What is wrong with a file of prose.
+const NO_TASKS: &str = "no tasks were found";
+
+/// Whether a file has only prose, and nothing that looks like a plan.
+pub(super) fn is_prose(label: &str, bytes: &[u8]) -> bool {
+    match Plan::read(label, bytes) {
+        Ok(_) => false,
+        Err(error) => !error.problems().is_empty() && error.problems().iter().all(|it| it.what == NO_TASKS),
+    }
+}
+
 impl Plan {
     /// Reads a plan from a file's content, JSON or Markdown. `label` is how the file is named in messages.
     pub fn read(label: &str, bytes: &[u8]) -> Result<Self, PlanError> {
@@ -99,7 +110,7 @@ fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> V
             let what = "this is JSON, but the name of the file says Markdown";
             return file.problem(0, what, "rename it, for example to task-tree.json");
         }
-        file.problem(0, "no tasks were found", "write each task as '- [ ] text' or '- [ ] T001 text'")
+        file.problem(0, NO_TASKS, "write each task as '- [ ] text' or '- [ ] T001 text'")
     };
     empty.map(|(_, file)| problem(file)).collect()
 }

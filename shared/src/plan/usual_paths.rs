@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path};
 
-use crate::name::BranchName;
+use super::read::is_prose;
+use crate::{name::BranchName, safe_files};
 
 /// The file that spec-kit keeps tasks in.
 pub const TASK_LIST: &str = "tasks.md";
@@ -58,7 +59,8 @@ fn is_there(top: &Path, place: &str) -> bool {
     top.join(place).metadata().is_ok_and(|found| !found.is_dir())
 }
 
-/// Every plan in a place where people keep them, from the top of the worktree.
+/// Every plan in a place where people keep them, from the top of the worktree. Beside other plans, a file of prose is
+/// none.
 fn all_plans(top: &Path) -> Vec<String> {
     let mut plans: Vec<String> = Vec::new();
     for folder in SPEC_FOLDERS {
@@ -70,6 +72,12 @@ fn all_plans(top: &Path) -> Vec<String> {
     plans.retain(|place| is_there(top, place));
     // On a file system without case `PLAN.md` and `plan.md` are one file.
     plans.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
+    if plans.len() > 1 {
+        let is_plan =
+            |place: &String| !safe_files::read_beneath(top, place).is_ok_and(|bytes| is_prose(place, &bytes));
+        let with_tasks: Vec<String> = plans.iter().filter(|place| is_plan(place)).cloned().collect();
+        return if with_tasks.is_empty() { plans } else { with_tasks };
+    }
     plans
 }
 
