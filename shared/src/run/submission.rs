@@ -12,7 +12,7 @@ use crate::{
     history::{Run, RunScope},
     message::visible,
     name::Oid,
-    plan::Plan,
+    plan::{Plan, typed_plan_path},
     process::Cancel,
     settings::Settings,
     workspace::Workspace,
@@ -40,6 +40,9 @@ impl SharedWork {
         let repository = self.repository();
         let settings = Settings::load_at(repository, config, target)?;
         let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
+        // Workers are started in other directories.
+        let tree = request.tree.as_ref().map(|typed| typed_plan_path(repository, typed));
+        let request = &RunRequest { tree, ..request.clone() };
         let plan = self.plan_at(request, &settings, target)?;
         let commands = request.commands_to_approve(&settings, &workspace, &plan)?;
         let order = WorkerOrder {
