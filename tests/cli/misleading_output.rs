@@ -449,3 +449,27 @@ fn tests_that_fail_after_a_task_are_not_said_to_fail_before_the_first_one() {
     repo.arborist(run).exits(1).err("the tests fail before the next task: 'false'").never("first task");
     repo.arborist(run.into_iter().chain(["--new-run"])).exits(1).err("before the first task: 'false'");
 }
+
+#[test]
+fn the_hints_after_a_forced_landing_of_a_reset_task_settle_its_fork() {
+    let by_plan = "to leave it as it is, change its box to [-] in the plan, then run: ";
+    for label in [by_plan, "or let an agent do it: "] {
+        let repo = planned("- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+        let fails = "if [ $ARBORIST_TASK = T002 ]; then echo a > a.txt; exit 4; fi; echo b > b.txt";
+        repo.agent(&works(fails));
+        let run = ["gardener", "--jobs", "2", "--max-retries", "1", "--test-command", "true"];
+        repo.arborist(run).exits(1);
+        repo.arborist(["reset", "T002"]).succeeds();
+        let said = repo.arborist(["merge", "T002", "--force"]).succeeds().out("1 landed (T002)").stderr();
+        let command = hinted(&said, label);
+        assert!(command.starts_with("git arborist reset T002 && git arborist garden"), "{command}");
+        if label == by_plan {
+            let plan = repo.read("tasks.md").replace("[ ] T002", "[-] T002");
+            repo.write("tasks.md", plan);
+        } else {
+            repo.agent(WORKER);
+        }
+        paste(&repo, &command).succeeds();
+        repo.arborist(["state", "--exit-code"]).succeeds();
+    }
+}

@@ -128,14 +128,25 @@ impl<'a> Continuation<'a> {
     /// The command that runs one task in the checkout, with the options of the run. A failed one is tried again.
     #[must_use]
     pub fn run_task(&self, task: &TaskId) -> String {
+        let reset = self.reset_forked(&[task]);
         if let Some(command) = self.share(" --retry-failed") {
-            return command;
+            return reset + &command;
         }
         let switch = self.switch();
         let has_failed = self.run.state_of(task) == State::Failed;
         let retry = if has_failed { " --retry-failed" } else { "" };
         let options = self.typed_options(|name| !LANES.contains(&name));
-        format!("{switch}git arborist garden {task}{retry}{options}")
+        format!("{reset}{switch}git arborist garden {task}{retry}{options}")
+    }
+
+    /// The command before another one that refuses a forked task: the forked ones of these tasks start over.
+    fn reset_forked(&self, tasks: &[&TaskId]) -> String {
+        let is_forked = |task: &&&TaskId| self.run.state_of(task) == State::Forked;
+        let forked: Vec<&str> = tasks.iter().filter(is_forked).map(|task| task.as_str()).collect();
+        if forked.is_empty() {
+            return String::new();
+        }
+        format!("git arborist reset {}{} && ", forked.join(" "), self.scope())
     }
 
     /// How to let a run take these tasks for settled, whose work was landed without a review. A tick in the plan only
@@ -148,7 +159,10 @@ impl<'a> Continuation<'a> {
         let (begun, untouched): (Vec<&TaskId>, Vec<&TaskId>) = tasks.iter().copied().partition(has_history);
         // A run that has started uses its frozen plan.
         let accept = match self.run.start {
-            Some(_) => format!(", then run: {}", self.continue_run(" --accept-changes")),
+            Some(_) => {
+                let reset = self.reset_forked(tasks);
+                format!(", then run: {reset}{}", self.continue_run(" --accept-changes"))
+            }
             None => String::new(),
         };
         let is_mixed = !begun.is_empty() && !untouched.is_empty();
