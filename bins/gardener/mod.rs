@@ -203,6 +203,9 @@ pub struct GardenerArgs {
     /// Switch the user's checkout back to the branch when the run ends
     #[arg(long, hide = true)]
     give_back: bool,
+    /// Print hints for the command 'session resume', which started this one
+    #[arg(long, hide = true)]
+    resumed: bool,
 }
 
 impl GardenerArgs {
@@ -218,6 +221,7 @@ impl GardenerArgs {
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
             has_borrowed_branch: self.give_back,
+            is_resumed: self.resumed,
             ..self.common.request()
         }
     }

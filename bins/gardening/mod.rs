@@ -127,6 +127,7 @@ impl GardeningArgs {
             consent: approval::consent(self.yes),
             source: CallSource::Agents,
             has_borrowed_branch: false,
+            is_resumed: false,
             single: None,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Merge, Repository},
-    history::{CommitSource, Event, Run, RunScope, TaskState},
+    history::{CommitSource, Event, Run, RunScope, RunStart, TaskState},
     message::{PlanRef, Status},
     name::{Oid, SessionId, TaskId},
     record::{RunRecorder, TaskEvent},
@@ -99,10 +99,31 @@ pub(super) fn frozen_plan(
     newest: &StoredRecord,
     moment: &Moment,
 ) -> Result<Option<PlanRef>, Failure> {
+    Ok(start_at(opened, newest, moment)?.and_then(|start| start.plan))
+}
+
+/// The plan that is in force when the session continues from a moment. If the run had not used its plan by then, that is
+/// the version with which the run began: agents may have edited the file since.
+pub(super) fn restored_plan(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (history, moment): (&Run, &Moment),
+) -> Result<Option<PlanRef>, Failure> {
+    let Some(start) = start_at(opened, newest, moment)? else { return Ok(None) };
+    let later = history.start.as_ref().and_then(|start| start.plan.as_ref());
+    let (None, Some(PlanRef { path, .. })) = (&start.plan, later) else { return Ok(start.plan) };
+    let blob = opened.repository.find_path(start.accepted, path)?;
+    Ok(blob.map(|blob| PlanRef { path: path.clone(), blob }))
+}
+
+fn start_at(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    moment: &Moment,
+) -> Result<Option<RunStart>, Failure> {
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(moment.commit) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
-    let start = run.start.filter(|start| start.session == newest.record.session);
-    Ok(start.and_then(|start| start.plan))
+    Ok(run.start.filter(|start| start.session == newest.record.session))
 }
 
 /// The commit with the configuration of a replay from this moment. If it precedes the start of the run, that is the

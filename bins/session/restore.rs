@@ -10,11 +10,12 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::start::{FrozenPlan, write_change},
+    gardener::start::{FrozenPlan, difference, write_change},
     git::{RefMove, Repository, TreeChange},
     history::{BROUGHT_BACK, Run},
-    message::{Body, Status, SubjectParts},
+    message::{Body, PlanRef, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
+    plan::Plan,
     process::{EndedProcesses, FileLock, OrphanLock},
     record::{RunRecorder, StagedCommit, TaskEvent, UnfinishedAttempt, repair_index},
     session::StoredRecord,
@@ -66,7 +67,7 @@ pub(super) fn turn(
         (tree, &changes),
         &Past { tasks: moment::past_tasks(opened, newest, &moment)?, words },
     )?;
-    bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
+    let restored_plan = bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
     ui.note(&match restored.as_slice() {
         [] => format!("turn {number} is the last one"),
         some => {
@@ -76,19 +77,26 @@ pub(super) fn turn(
             )
         }
     });
+    if !restored_plan.is_empty() {
+        ui.note(&format!(
+            "the plan of turn {number} is in force again; compared with the later one, it has these changes:\n{restored_plan}"
+        ));
+    }
     Ok(recorder.head())
 }
 
 /// Records that the plan and the configuration of that time are in force again, if others were accepted since: the run
-/// would refuse the restored files as changed ones.
+/// would refuse the restored files as changed ones. Returns the changes of the plan, one line each.
 fn bring_back_plan(
     opened: &OpenSessions,
     newest: &StoredRecord,
     (history, moment): (&Run, &Moment),
     recorder: &mut RunRecorder<'_>,
-) -> Result<(), Failure> {
-    let Some(start) = &history.start else { return Ok(()) };
-    let Some(plan) = moment::frozen_plan(opened, newest, moment)? else { return Ok(()) };
+) -> Result<String, Failure> {
+    let Some(start) = &history.start else { return Ok(String::new()) };
+    let Some(plan) = moment::restored_plan(opened, newest, (history, moment))? else {
+        return Ok(String::new());
+    };
     let repository = &opened.repository;
     let mut is_same = start.plan.as_ref() == Some(&plan);
     for path in TRACKED_FILES {
@@ -99,7 +107,11 @@ fn bring_back_plan(
     if !is_same {
         write_change(recorder, FrozenPlan::Kept(&plan), "brought back", Body::default())?;
     }
-    Ok(())
+    let read = |plan: &PlanRef| -> Result<Option<Plan>, Failure> {
+        Ok(repository.find_blob(plan.blob)?.and_then(|bytes| Plan::read(&plan.path, &bytes).ok()))
+    };
+    let now = start.plan.as_ref().map(read).transpose()?.flatten();
+    Ok(now.zip(read(&plan)?).map(|(now, then)| difference(&now, &then)).unwrap_or_default())
 }
 
 /// Restores the worktree of a session's branch to `commit`. Returns the recorder and the changes. Uncommitted changes

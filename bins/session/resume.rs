@@ -107,7 +107,7 @@ impl<'a> Resuming<'a> {
         }
         if let Some(moment) = moment {
             // The plan and the configuration of that turn are in force again.
-            let plan = moment::frozen_plan(opened, newest, &moment)?;
+            let plan = moment::restored_plan(opened, newest, (&history, &moment))?;
             approvals::require(opened, &options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
         }
         // If it is checked out, it is not moved.
@@ -162,6 +162,7 @@ impl<'a> Resuming<'a> {
         if has_changed.is_some() || args.plan_changed {
             self.options.switch("accept-changes");
         }
+        self.options.switch("resumed");
         let path = session_worktree.path.display();
         ui.note(&format!("continuing session '{}' on '{branch}' in '{path}'", record.session));
         run_in_session_worktree(session_worktree, branch, self.options)

@@ -451,6 +451,28 @@ fn tests_that_fail_after_a_task_are_not_said_to_fail_before_the_first_one() {
 }
 
 #[test]
+fn the_hint_after_three_interruptions_fits_session_resume() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent("kill -INT $PPID; sleep 60\n");
+    repo.arborist(["gardener"]).exits(130).err("run the same command again to continue");
+    let command = |stderr: &str| {
+        let hint = stderr.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once("run '"));
+        hint.and_then(|(_, rest)| rest.split_once('\'')).expect("a command in a hint").0.to_owned()
+    };
+    let said = repo.arborist(["session", "resume"]).exits(130).stderr();
+    let again = command(&said);
+    assert!(again.starts_with("git arborist session resume ") && !again.contains("--"), "{again}");
+    let said = paste(&repo, &again).exits(130).stderr();
+    let retry = command(&said);
+    let refused = "task 'T001' was interrupted 3 times in a row";
+    let said = repo.arborist(["session", "resume"]).exits(2).err(refused).stderr();
+    assert_eq!(command(&said), retry);
+    assert_eq!(retry, format!("{again} -- --retry-failed"));
+    repo.agent(WORKER);
+    paste(&repo, &retry).succeeds().out("1 completed (T001)");
+}
+
+#[test]
 fn the_hints_after_a_forced_landing_of_a_reset_task_settle_its_fork() {
     let by_plan = "to leave it as it is, change its box to [-] in the plan, then run: ";
     for label in [by_plan, "or let an agent do it: "] {
@@ -472,4 +494,20 @@ fn the_hints_after_a_forced_landing_of_a_reset_task_settle_its_fork() {
         paste(&repo, &command).succeeds();
         repo.arborist(["state", "--exit-code"]).succeeds();
     }
+}
+
+#[test]
+fn a_turn_before_the_plan_was_used_brings_back_the_plan_of_that_time() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.agent(&works("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\""));
+    repo.arborist(["garden", "-m", "Add x"]).succeeds();
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [ ] T005 more\n");
+    repo.arborist(["gardener", "--accept-changes", "--until", "T002"]).succeeds();
+    let list: serde_json::Value =
+        serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
+    let session = list["sessions"][0]["id"].as_str().unwrap();
+    let said = repo.arborist(["session", "resume", session, "--turn", "1"]).succeeds();
+    said.out("2 completed (T001, T002)").err("the plan of turn 1 is in force again").err("  - T005 more\n");
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
 }

@@ -239,7 +239,8 @@ impl OpenRun {
                 *hint = hint.replace("without --new-run with", "without --new-run and with");
             }
         }
-        let Some(opening) = log.opening().filter(|_| self.session_worktree().is_some()) else {
+        let is_of_session = self.session_worktree().is_some() || self.request.is_resumed;
+        let Some(opening) = log.opening().filter(|_| is_of_session) else {
             return failure;
         };
         let (session, last) = (&opening.session, self.last_turn());

@@ -60,6 +60,8 @@ pub struct RunRequest {
     pub source: CallSource,
     /// Whether the run works on the user's branch and gives it back at its end.
     pub has_borrowed_branch: bool,
+    /// Whether `session resume` started the run. It has no options of the run before `--`.
+    pub is_resumed: bool,
     /// The task, if only one is run.
     pub single: Option<SingleTask>,
 }
