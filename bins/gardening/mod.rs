@@ -31,8 +31,8 @@ use crate::{
 /// Options of every command that drives agents.
 #[derive(Debug, Args)]
 pub(crate) struct GardeningArgs {
-    /// The plan: a task list in Markdown, or a task-tree.json. The path starts at the top of the repository, or in the
-    /// current directory if it begins with ./ or ../ or nothing is at the top
+    /// The plan: a task list in Markdown, or a task-tree.json. The path is relative to the top of the repository, or to
+    /// the current directory if it begins with ./ or ../ or exists only there
     #[arg(long, value_name = "FILE")]
     pub(crate) tree: Option<PathBuf>,
     #[command(flatten)]
@@ -62,11 +62,11 @@ pub(crate) struct GardeningArgs {
     /// auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
-    /// The folder in the repository in which reports are committed. The path starts at the top of the repository
-    /// [default: spec/reports]
+    /// The folder in the repository in which reports are committed. The path is relative to the top of the
+    /// repository [default: spec/reports]
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
-    /// The folder in the repository for the logs of steps, which are not committed. The path starts at the top of the
+    /// The folder in the repository for the logs of steps, which are not committed. The path is relative to the top of the
     /// repository [default: spec/logs]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,

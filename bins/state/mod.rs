@@ -109,8 +109,8 @@ pub struct StateArgs {
     /// Only these tasks; a single one is shown in detail
     #[arg(value_name = "TASK")]
     tasks: Vec<TaskId>,
-    /// Read the plan from this file. The path starts at the top of the repository, or in the current directory if it
-    /// begins with ./ or ../ or nothing is at the top [default: the frozen plan of the run]
+    /// Read the plan from this file. The path is relative to the top of the repository, or to the current directory if
+    /// it begins with ./ or ../ or exists only there [default: the frozen plan of the run]
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
     /// Use the run that commits to this branch [default: the current branch]
