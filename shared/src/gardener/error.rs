@@ -136,10 +136,10 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    /// `task` is the first or the next one. The command is there if it was not tried outside of the sandbox.
-    #[error("the tests fail before the {task} task: {why}; log: {log}")]
+    /// The command is there if it was not tried outside of the sandbox.
+    #[error("the tests fail before the {} task: {why}; log: {log}", first_or_next(*.is_first))]
     RedBaseline {
-        task: &'static str,
+        is_first: bool,
         why: String,
         log: String,
         is_elsewhere: bool,
@@ -154,8 +154,8 @@ pub enum GardenerError {
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
     )]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
-    #[error("the test command changed files or refs of the run before the {task} task: {why}")]
-    MeddlingTests { task: &'static str, why: String, log: String },
+    #[error("the test command changed files or refs of the run before the {} task: {why}", first_or_next(*.is_first))]
+    MeddlingTests { is_first: bool, why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]
@@ -293,6 +293,11 @@ impl GardenerError {
         matches!(self, Self::LaneGone { .. } | Self::BegunBefore { .. } | Self::RedLeftovers { .. })
             || matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
     }
+}
+
+/// Which task follows a baseline.
+pub(crate) const fn first_or_next(is_first: bool) -> &'static str {
+    if is_first { "first" } else { "next" }
 }
 
 impl Explain for GardenerError {

@@ -38,6 +38,7 @@ mod worker;
 pub use advice::continue_in_lane;
 pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, UntriedOutside, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
+pub(crate) use error::first_or_next;
 pub use error::{GardenerError, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
 pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};

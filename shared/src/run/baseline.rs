@@ -11,7 +11,7 @@ use crate::{
     failure::Failure,
     gardener::{
         Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, Selection,
-        has_passed, wanted,
+        first_or_next, has_passed, wanted,
     },
     history::{Event, Run, State},
     message::{self, Body, MessageReading, plain_text},
@@ -109,7 +109,6 @@ impl OpenRun {
         let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let is_first = self.is_new_run(run) || run.tasks.is_empty();
-        let task = if is_first { "first" } else { "next" };
         let (untried, cause);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -122,7 +121,7 @@ impl OpenRun {
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
             // cover it.
-            Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { task, why, log }.into()),
+            Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { is_first, why, log }.into()),
             Baseline::Red { why, outside: OutsideResult::Green(denials), .. } if !self.options.allow_red => {
                 return Err(GardenerError::RedInSandbox { why, denials, log }.into());
             }
@@ -142,7 +141,7 @@ impl OpenRun {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
             let command = Redactor::redact(&secrets, command);
             let red = GardenerError::RedBaseline {
-                task,
+                is_first,
                 why,
                 log,
                 is_elsewhere,
@@ -159,7 +158,10 @@ impl OpenRun {
                 "the output does not name the failed tests, so every task fails until the command succeeds"
             }
         };
-        listener.warn(&plain_text(&format!("the tests fail before the {task} task: {why}; log: {log}")));
+        listener.warn(&plain_text(&format!(
+            "the tests fail before the {} task: {why}; log: {log}",
+            first_or_next(is_first)
+        )));
         listener.remark(rule);
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
         Ok(red.followed_by(counted))
