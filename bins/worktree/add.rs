@@ -178,6 +178,12 @@ fn print_lease(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(),
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
     let words = match lease.start {
         LeaseStart::Fresh => format!("created branch '{branch}' at {at}"),
+        LeaseStart::Reused { from } if Some(from) == lease.repository.head.commit => {
+            format!("using the existing branch '{branch}' at {at}")
+        }
+        LeaseStart::Reused { .. } => {
+            format!("moved branch '{branch}' forward to {at} (it had no commits of its own)")
+        }
         LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;
             format!(

@@ -100,6 +100,9 @@ fn a_branch_without_commits_of_its_own_moves_to_the_base() {
     let head = repo.commit("main goes on\n");
     repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), head);
+    repo.arborist(["worktree", "remove", "T1"]).succeeds();
+    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().never("created").never("moved");
+    said.err("using the existing branch 'arborist/task/main/T1' at ");
 }
 
 #[test]

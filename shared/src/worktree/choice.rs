@@ -47,8 +47,13 @@ pub(super) enum WantedKind {
 /// How a lease started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStart {
-    /// The branch has no commits of its own yet.
+    /// The branch was created.
     Fresh,
+    /// The branch existed without commits of its own, and was moved to the base if it was elsewhere.
+    Reused {
+        /// Where it was.
+        from: Oid,
+    },
     /// The branch existed, with commits of its own.
     Continued {
         /// The newest of them.
@@ -280,7 +285,7 @@ impl Pool {
     ) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
         let tip = self.repository.find_branch(&request.branch)?;
         match tip {
-            Some(tip) if tip == request.base => return Ok((LeaseStart::Fresh, None)),
+            Some(tip) if tip == request.base => return Ok((LeaseStart::Reused { from: tip }, None)),
             Some(tip) if !self.repository.is_ancestor(tip, request.base)? => {
                 return Ok((LeaseStart::Continued { tip }, None));
             }
@@ -293,7 +298,10 @@ impl Pool {
             checkout_locks::clear(&self.repository.common_dir.join(format!("{name}.lock")));
             write()?;
         }
-        Ok((LeaseStart::Fresh, tip.is_none().then_some(request.base)))
+        Ok(match tip {
+            Some(from) => (LeaseStart::Reused { from }, None),
+            None => (LeaseStart::Fresh, Some(request.base)),
+        })
     }
 
     /// Registers a worktree without files.
