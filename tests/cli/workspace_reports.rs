@@ -162,7 +162,11 @@ fn a_push_without_a_workspace_names_the_settings_that_are_missing() {
     repo.git(["remote", "add", "origin", "../origin.git"]).succeeds();
     repo.arborist(["gardener"]).succeeds();
     let said = repo.arborist(["workspace", "push"]).exits(1).stderr();
-    paste(&repo, &hinted(&said, "to push the records of sessions too, name its remote: ")).succeeds();
+    paste(
+        &repo,
+        &hinted(&said, "to push the branches and records of sessions from 'repo', name its remote: "),
+    )
+    .succeeds();
     repo.arborist(["workspace", "push"])
         .succeeds()
         .out("repo: pushed refs/arborist/sessions/")
@@ -176,7 +180,8 @@ fn a_push_without_a_workspace_names_the_settings_that_are_missing() {
     // With a path and without a remote, only the remote is missing.
     repo.git(["config", "--unset", "arborist.workspace.repos.repo.remote"]).succeeds();
     let said = repo.arborist(["workspace", "push"]).exits(1).err("'repo' has no remote to push to").stderr();
-    let command = hinted(&said, "to push the records of sessions too, name its remote: ");
+    let command =
+        hinted(&said, "to push the branches and records of sessions from 'repo', name its remote: ");
     assert_eq!(command, "git config arborist.workspace.repos.repo.remote origin");
     paste(&repo, &command).succeeds();
     repo.arborist(["workspace", "push"]).succeeds();

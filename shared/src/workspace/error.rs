@@ -134,12 +134,13 @@ impl Explain for WorkspaceError {
                 let key = format!("git config arborist.workspace.repos.{name}");
                 let path = if *is_configured { String::new() } else { format!("{key}.path . && ") };
                 let named = remote.as_ref().map_or_else(|| "<url>".into(), |remote| shell_word(remote));
-                let name_it = format!(
-                    "to push the records of sessions too, name its remote: {path}{key}.remote {named}"
-                );
+                let name_it = format!("name its remote: {path}{key}.remote {named}");
+                let what = format!("push the branches and records of sessions from '{name}'");
                 match push {
-                    Some(push) => format!("to push only your branch, run: git {push}\n{name_it}"),
-                    None => name_it,
+                    Some(push) => {
+                        format!("to push only your branch, run: git {push}\nto {what}, {name_it}")
+                    }
+                    None => format!("to {what}, {name_it}"),
                 }
             }
             Self::Unknown { hint, .. } => hint.clone(),
