@@ -266,7 +266,7 @@ impl TicketMaker<'_> {
         let see = format!("see why with: git arborist state {task}{option}");
         let is_reset = self.run.find(task).is_some_and(|history| history.state.commit.is_some());
         // No run can do it.
-        let is_unplanned = self.plan.is_some_and(|plan| plan.find(task).is_none());
+        let is_unplanned = self.is_unplanned(task);
         let (why, next) = match state {
             State::Pending if is_unplanned && !is_reset => {
                 (format!("'{task}' is not in the plan, so no run completes it"), None)
@@ -282,6 +282,12 @@ impl TicketMaker<'_> {
         };
         let mut failure = Failure::new(Exit::No, why);
         failure.hints.extend(next);
+        if landed.is_none() && !self.has_changes(task) && is_unplanned && !is_reset {
+            let open = format!("git arborist worktree add --unplanned {task}{option}");
+            return failure
+                .hint(format!("it has no changes; to commit some, open its worktree: {open}"))
+                .hint(format!("then land it: {}", self.by_force()));
+        }
         if landed.is_some() || !self.has_changes(task) {
             return failure;
         }
@@ -291,6 +297,18 @@ impl TicketMaker<'_> {
             "{or}{land} it although it is not complete, if the gates pass: {}",
             self.by_force()
         ))
+    }
+
+    /// Whether the plan lacks a task: the frozen one, or before the first run the one in this checkout.
+    fn is_unplanned(&self, task: &TaskId) -> bool {
+        match self.plan {
+            Some(plan) => plan.find(task).is_none(),
+            None if self.run.start.is_some() => false,
+            None => self
+                .site
+                .settings(self.run)
+                .is_ok_and(|settings| scope::not_in_plan(&self.site.repository, &settings, task).is_some()),
+        }
     }
 
     /// Whether the branch of a task has changes that the target lacks. If that cannot be read, it may have some.

@@ -275,3 +275,38 @@ fn checking_whether_a_run_is_active_does_not_take_its_lock() {
     repo.merge(&["drop", "T2"]).succeeds();
     assert!(!repo.path(".git/arborist/locks/run-main").exists(), "the lock of the run was not taken");
 }
+
+#[test]
+fn an_unplanned_branch_is_recognised_before_the_first_run_and_lands_with_the_hinted_commands() {
+    for has_run in [false, true] {
+        let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
+        if has_run {
+            repo.arborist(["gardener", "--until", "T001"]).succeeds();
+        }
+        repo.arborist(["worktree", "add", "--unplanned", "spike"]).succeeds();
+        let refused = repo.arborist(["merge", "spike"]).exits(1).never("run it first");
+        let said = refused.err("'spike' is not in the plan, so no run completes it").stderr();
+        let opened = paste(&repo, &hinted(&said, "to commit some, open its worktree: ")).succeeds();
+        let place = PathBuf::from(opened.stdout().trim_end());
+        fs::write(place.join("spike.txt"), "spike\n").unwrap();
+        repo.git_in(&place, ["add", "."]).succeeds();
+        repo.git_in(&place, ["commit", "-qm", "spike"]).succeeds();
+        assert_eq!(hinted(&said, "then land it: "), "git arborist merge spike --force");
+        let said = repo.arborist(["merge", "spike"]).exits(1).never("run it first").stderr();
+        let land = hinted(&said, "land it although it is not complete, if the gates pass: ");
+        paste(&repo, &land).succeeds().out("1 landed (spike)");
+    }
+}
+
+#[test]
+fn a_run_in_the_checkout_says_why_a_finished_task_could_not_land() {
+    let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
+    repo.git(["config", "arborist.merge.gates.lint.command", "nosuchprog"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--until", "T001"]).exits(2);
+    let said = repo.arborist(["gardener"]).exits(2);
+    let said = said.err("has not landed: the gate 'lint' could not run").stderr();
+    let said = paste(&repo, &hinted(&said, "see what can be done with: ")).exits(2).stderr();
+    repo.git(["config", "arborist.merge.gates.lint.command", "true"]).succeeds();
+    let land = hinted(&said, "correct the command of the gate, then run: ");
+    paste(&repo, &land).succeeds().out("1 landed (T001)");
+}

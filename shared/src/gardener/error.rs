@@ -215,7 +215,6 @@ impl GardenerError {
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
     fn not_landed(repository: &Repository, scope: &BranchName, task: &TaskId, branch: BranchName) -> Self {
         let ticket = Store::new(repository).find(scope, task).ok().flatten().map(|stored| stored.ticket);
-        let ticket = ticket.filter(|ticket| ticket.state != TicketState::Waiting);
         let why =
             match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
                 (Some(TicketState::Conflict { .. }), Some(reason)) => {
@@ -224,7 +223,11 @@ impl GardenerError {
                 (_, Some(reason)) => format!(": {reason}"),
                 _ => String::new(),
             };
-        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.state.command());
+        let command = match &ticket {
+            Some(ticket) if ticket.held.is_some() => LandingCommand::Status,
+            Some(ticket) if ticket.state != TicketState::Waiting => ticket.state.command(),
+            _ => LandingCommand::Land,
+        };
         Self::NotLanded { task: task.clone(), branch, why, command }
     }
 
