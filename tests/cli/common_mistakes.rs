@@ -445,6 +445,28 @@ fn a_mistyped_table_of_a_section_is_recognised() {
 }
 
 #[test]
+fn the_known_keys_of_a_section_include_those_of_its_tables() {
+    let repo = one_task();
+    let said = repo.git(["-c", "arborist.merge.policy=always", "arborist", "gardener", "--dry-run"]);
+    said.exits(1).err(", arborist.merge.gates.*.command, arborist.merge.gates.*.timeout");
+}
+
+#[test]
+fn a_list_of_tables_with_a_wrong_name_or_only_names_is_explained() {
+    let repo = one_task();
+    let refused = |text: &str| {
+        repo.write(".arborist/config.toml", text);
+        repo.arborist(["gardener", "--dry-run"]).exits(1)
+    };
+    for more in ["", "path = \"../api\"\n"] {
+        let said = refused(&format!("[[workspace.repositories]]\nname = \"api\"\n{more}"));
+        said.err("unknown key 'workspace.repositories'").err("hint: did you mean 'workspace.repos'?");
+    }
+    let said = refused("[[workspace.repos]]\nname = \"api\"\n");
+    said.err("has only a name").err("then path = \"../api\"");
+}
+
+#[test]
 fn tasks_that_are_reset_together_are_not_said_to_stay_complete() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n- [ ] T003 do c\n", WORKER);
     repo.arborist(["gardener"]).succeeds();

@@ -65,6 +65,14 @@ pub enum SettingsError {
         /// Whether it is in git's configuration.
         in_git: bool,
     },
+    /// A table in a list of tables that has only a name, and so sets nothing.
+    #[error("{place}: a table of '{key}' has only a name")]
+    OnlyName {
+        /// File and line.
+        place: String,
+        /// The key of the list.
+        key: String,
+    },
     /// A key that only git's configuration can set.
     #[error("{place}: '{key}' can only be set in git's configuration")]
     GitOnly {
@@ -164,6 +172,14 @@ impl Explain for SettingsError {
             Self::NoAgentStep { .. } => Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", "))),
             Self::UnknownVariable { meant, .. } => Some(format!("did you mean '{meant}'?")),
             Self::WrongGate { in_git, .. } => Some(example_of_gate(*in_git)),
+            Self::OnlyName { key, .. } => match key.as_str() {
+                "merge.gates" => Some(example_of_gate(false)),
+                "workspace.repos" => Some(
+                    "write a repository as three lines: [[workspace.repos]], then name = \"api\", then path = \"../api\""
+                        .to_owned(),
+                ),
+                _ => None,
+            },
             Self::GitOnly { key, .. } => Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
                 Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into())
@@ -243,7 +259,11 @@ impl SettingsError {
         let in_section =
             |known: &&'static str| known.strip_prefix(section)?.strip_prefix('.')?.split_once('.');
         let tables = SETTINGS.iter().filter_map(|setting| in_section(&setting.key)).map(|(table, _)| table);
-        if let Some(meant) = nearest(name, names.chain(tables.filter(|table| *table != "*"))) {
+        let tables = tables.filter(|table| *table != "*");
+        // `repositories` has too many letters more than `repos` to be a slip.
+        let is_short_for = |table: &&str| table.len() > 3 && name.starts_with(*table);
+        let short = tables.clone().find(is_short_for);
+        if let Some(meant) = nearest(name, names.chain(tables)).or(short) {
             let dot = if section.is_empty() { "" } else { "." };
             return Some(format!("did you mean '{prefix}{section}{dot}{meant}'?"));
         }
@@ -275,7 +295,10 @@ impl SettingsError {
         if section.is_empty() || beside.is_empty() {
             return Some("see all keys with: git arborist init --dry-run".into());
         }
-        Some(format!("known keys: {}", list(&beside)))
+        let section = format!("{section}.");
+        let inside: Vec<&str> =
+            keys.iter().map(String::as_str).filter(|known| known.starts_with(&section)).collect();
+        Some(format!("known keys: {}", list(&inside)))
     }
 }
 
@@ -322,6 +345,12 @@ impl SettingsError {
             other => other,
         }
     }
+}
+
+/// Whether settings are below this key.
+pub(super) fn is_section(key: &str) -> bool {
+    let below = format!("{key}.");
+    SETTINGS.iter().any(|setting| with_names_of(key, setting.key).starts_with(&below))
 }
 
 /// A known key, in which each `*` is replaced by the name in the mistyped key.

@@ -6,7 +6,8 @@ use toml::{
 };
 
 use super::{
-    SettingsError,
+    SETTINGS, SettingsError,
+    error::is_section,
     value::{Value, amount},
 };
 
@@ -41,18 +42,17 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
             match value.into_inner() {
                 DeValue::Table(inner) => open.push((format!("{key}."), inner)),
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    if !is_section(&key) && !SETTINGS.iter().any(|setting| setting.is(&key)) {
+                        return Err(SettingsError::UnknownKey { place: place(offset), section: "", key });
+                    }
                     // Nothing would be left of such a table.
                     let has_only_name = |item: &&Spanned<DeValue<'_>>| {
                         let table = item.get_ref().as_table();
                         table.is_some_and(|table| table.keys().all(|key| key.get_ref() == "name"))
                     };
                     if let Some(item) = items.iter().find(has_only_name) {
-                        let what = format!("a table of '{key}' has only a name");
                         let place = place(item.span().start);
-                        return Err(match key.as_str() {
-                            "merge.gates" => SettingsError::WrongGate { place, what, in_git: false },
-                            _ => SettingsError::Syntax { place, what },
-                        });
+                        return Err(SettingsError::OnlyName { place, key });
                     }
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }
