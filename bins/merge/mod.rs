@@ -8,6 +8,7 @@ mod run;
 mod show;
 mod tickets;
 mod unqueued;
+mod withheld;
 mod words;
 
 use arborist_core::{

@@ -28,7 +28,9 @@ use arborist_core::{
 };
 use clap::{Args, CommandFactory};
 
-use super::{MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, show, unqueued, words};
+use super::{
+    MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, unqueued, withheld, words,
+};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// The option that names the test command of a run.
@@ -231,12 +233,19 @@ fn drain(
     options.forced = wish.forced.iter().cloned().collect();
     let mut all = QueueReport::default();
     if wish.into.is_none() {
-        all.outcomes = withhold(site, &elsewhere, ui)?;
+        all.outcomes = withheld::withhold(site, &elsewhere, ui)?;
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
         let (mut told, mut settled) = (HashSet::new(), HashSet::new());
         let mut reporter = |event: QueueEvent| {
+            if let QueueEvent::Settled { outcome, .. } = &event
+                && matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. })
+                && options.leaves_conflicts()
+            {
+                // It is escalated soon, and reported then.
+                return;
+            }
             // A landing that is tried again may end in the same way.
             let is_new = match &event {
                 QueueEvent::Settled { ticket, outcome } => {
@@ -252,6 +261,15 @@ fn drain(
         let report = queue.drain(&options, &mut reporter);
         report_notices(ui);
         let report = report?;
+        let is_open = |outcome: &TicketOutcome| {
+            options.leaves_conflicts() && matches!(outcome, TicketOutcome::Conflict { escalated: false, .. })
+        };
+        // The drain ended before it escalated these.
+        for (ticket, outcome) in report.outcomes.iter().filter(|(_, outcome)| is_open(outcome)) {
+            if !args.quiet && !settled.contains(&ticket.task) {
+                ui.err(&format!("{}\n", words::sentence(ticket, outcome)));
+            }
+        }
         let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
             matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
                 && !settled.contains(&ticket.task)
@@ -262,22 +280,11 @@ fn drain(
             let command = site.command(&format!("resolve {task}"));
             ui.hint(&format!("resolve the conflict of {task} with: {command}"));
         }
-        report_withheld(site, &report, ui)?;
+        withheld::report(site, &report, ui)?;
         all.join(report);
     }
     end_session_after(site, &all)?;
     Ok(all)
-}
-
-/// Says why tickets were withheld, and what to do.
-fn report_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
-    for (ticket, _) in &report.outcomes {
-        let TicketState::Withheld { why } = &ticket.state else { continue };
-        ui.warn(&plain_text(&format!("'{}' does not land: {why}", ticket.task)));
-        let run = site.scan(CommitSource::Cached)?;
-        show::find_advice(site, &run, ticket)?.iter().for_each(|advice| ui.hint(advice));
-    }
-    Ok(())
 }
 
 /// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.
@@ -518,26 +525,4 @@ fn exit_of(report: &QueueReport) -> Exit {
     } else {
         Exit::No
     }
-}
-
-/// Withholds tickets with another target than the run's own branch, and names the command that would land them.
-fn withhold(
-    site: &OpenQueue,
-    tickets: &[StoredTicket],
-    ui: &mut Ui,
-) -> Result<Vec<(Ticket, TicketOutcome)>, Failure> {
-    let store = site.store();
-    let mut outcomes = Vec::new();
-    for stored in tickets {
-        let Ticket { task, into, .. } = &stored.ticket;
-        let why = format!("it was queued for '{into}', which is not the branch of its run");
-        ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
-        show::ways_of_other_target(site, &stored.ticket)?.iter().for_each(|way| ui.hint(way));
-        let withheld = Ticket { state: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
-        if withheld != stored.ticket {
-            store.write(&[(Some(stored), withheld.clone())])?;
-        }
-        outcomes.push((withheld, TicketOutcome::Waiting { reason: why }));
-    }
-    Ok(outcomes)
 }

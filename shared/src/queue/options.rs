@@ -262,6 +262,13 @@ impl QueueOptions {
         Self { plan: QueuePlan::new(plan, sections, self.test_time), sections: sections.to_vec(), ..self }
     }
 
+    /// Whether every conflict is left to a person.
+    #[must_use]
+    pub fn leaves_conflicts(&self) -> bool {
+        let assists = self.resolver.as_ref().is_some_and(|resolver| resolver.assists);
+        self.on_conflict == OnConflict::Resolve && !assists && self.no_resolver.is_none()
+    }
+
     /// Finds a repository other than the plan's.
     pub(super) fn find_other(&self, name: &RepoName) -> Option<&RepoSection> {
         self.sections.iter().find(|section| !section.is_main && section.name == *name)
