@@ -72,10 +72,27 @@ pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> O
     if scope.json {
         return document::print_queue(&site, ui);
     }
+    let run = site.scan(CommitSource::Cached)?;
     for added in &added {
         ui.line(&sentence(added));
+        if let Added::Queued(ticket) | Added::Known(ticket) = added
+            && ticket.is_incomplete(&run)
+        {
+            ui.hint(&hint_by_force(&site, ticket));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The hint for a queued task that is not complete. A queue entry does not carry `--force`, because any process can write
+/// one.
+pub(super) fn hint_by_force(site: &OpenQueue, ticket: &Ticket) -> String {
+    let task = &ticket.task;
+    let run = site.command("run");
+    format!(
+        "{task} is not complete, so '{run}' does not land it; to land it anyway, run: {}",
+        site.by_force(ticket)
+    )
 }
 
 /// A sentence about the result.
@@ -211,6 +228,19 @@ impl TicketMaker<'_> {
             && old.into == self.into
             && self.args.priority.is_none_or(|_| priority == old.priority)
         {
+            // What failed a gate is tried again: 'merge retry' would only queue it, and 'merge run' does not land it.
+            let is_tried_again = self.args.force
+                && state != State::Complete
+                && match old.state {
+                    TicketState::Red { .. } => true,
+                    TicketState::Waiting | TicketState::Withheld { .. } => !old.forced,
+                    _ => false,
+                };
+            if is_tried_again {
+                let state = TicketState::Waiting;
+                let again = Ticket { state, forced: true, tries: Vec::new(), ..old.clone() };
+                return Ok(Added::Queued(Box::new(again)));
+            }
             return Ok(Added::Known(Box::new(old.clone())));
         }
         let ticket = self.ticket(task, source, priority);

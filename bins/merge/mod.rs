@@ -85,8 +85,9 @@ EXIT STATUS
    3           Another process is landing tasks on the same branch.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
-   'merge status' exits with 1 if a gate failed or a task has waited longer
-   than the setting merge.wait-limit allows, and with 2 if you must act.
+   'merge status' exits with 1 if a gate failed, a task waits because of
+   --policy all-or-nothing, or a task has waited longer than the setting
+   merge.wait-limit allows, and with 2 if you must act.
 
 EXAMPLES
    Land a finished task now
@@ -105,6 +106,9 @@ EXAMPLES
 
    Try again after you have fixed the task's branch
        git arborist merge retry T002 && git arborist merge run
+
+   The same for a task that is not complete ('merge run' does not land it)
+       git arborist merge T002 --force
 
    Land these tasks together, or none of them
        git arborist merge T001 T002 --policy all-or-nothing

@@ -69,6 +69,13 @@ impl OpenQueue {
         format!("git arborist merge {verb}{}", self.scope_option())
     }
 
+    /// The command that lands a queued task that is not complete.
+    pub(super) fn by_force(&self, ticket: &Ticket) -> String {
+        let is_own = ticket.into == self.scope.branch;
+        let into = if is_own { String::new() } else { format!(" --into {}", ticket.into) };
+        self.command(&format!("{}{into} --force", ticket.task))
+    }
+
     /// How the run is continued, for hints.
     pub(super) fn continuation<'a>(&'a self, run: &'a Run) -> Continuation<'a> {
         Continuation::of(&self.repository, run)

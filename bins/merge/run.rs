@@ -488,8 +488,12 @@ pub(super) fn conclude(
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
         if matches!((&ticket.state, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
-            let retry = site.command(&format!("retry {}", ticket.task));
-            ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));
+            let is_incomplete = ticket.is_incomplete(&site.scan(CommitSource::Cached)?);
+            let again = match is_incomplete {
+                true => site.by_force(ticket),
+                false => site.command(&format!("retry {}", ticket.task)),
+            };
+            ui.hint(&format!("{} failed a gate; after a fix, run: {again}", ticket.task));
         }
     }
     Ok(exit_after(report, cancel))

@@ -196,7 +196,9 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     let is_stuck = |listed: &Listed| {
         let is_withheld = matches!(listed.ticket.state, TicketState::Withheld { .. });
         let is_elsewhere = is_withheld && listed.ticket.into != site.scope.branch;
-        matches!(listed.ticket.state, TicketState::Red { .. }) || listed.advice.is_some() || is_elsewhere
+        let is_refused =
+            matches!(listed.ticket.state, TicketState::Red { .. }) || listed.ticket.waits_for_all();
+        is_refused || listed.advice.is_some() || is_elsewhere
     };
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
@@ -209,7 +211,8 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
 
 /// Whether a person is needed.
 fn needs_person(listed: &Listed) -> bool {
-    let is_held = listed.ticket.state == TicketState::Waiting && listed.ticket.held.is_some();
+    let is_tried = matches!(listed.ticket.state, TicketState::Waiting | TicketState::Withheld { .. });
+    let is_held = is_tried && listed.ticket.held.is_some() && !listed.ticket.waits_for_all();
     is_held
         || matches!(
             listed.ticket.state,
@@ -243,7 +246,19 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(format!("{}, then run: {}", listed.ticket.advice_while_held(), site.command("run")))
+            Some(listed.ticket.advice_while_held(|verb| site.command(verb)))
+        }
+        TicketState::Red { ran_fewer, .. } if listed.ticket.is_incomplete(run) => {
+            let land = site.by_force(&listed.ticket);
+            let accept = format!("or accept that fewer tests run: {land} --allow fewer-tests");
+            let is_planned = site.plan(run).ok().flatten().is_some_and(|plan| plan.find(task).is_some());
+            let again = || format!("or start it over: {}", site.start_over(run, task));
+            let fix = format!(
+                "to fix it, open its worktree: git arborist worktree add {task}{}\ncommit the fix there, then land it, although it is not complete: {land}",
+                if is_planned { "" } else { " --unplanned" }
+            );
+            let ways = [Some(fix), ran_fewer.then_some(accept), is_planned.then(again)];
+            Some(ways.into_iter().flatten().collect::<Vec<_>>().join("\n"))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
             "to fix it, open its worktree and merge {into}: git arborist worktree add {task} && git arborist worktree run {task} -- git merge {into}\ncommit the fix there, then land it: {} && {}\nor start it over on top of what has landed: {}",

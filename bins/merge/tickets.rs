@@ -4,13 +4,19 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::Repository,
+    history::CommitSource,
     message::visible,
     name::TaskId,
     process::{FileLock, shell_word},
     queue::{StoredTicket, Ticket, TicketState},
 };
 
-use super::{QueueScopeArgs, add::unique, document, open::OpenQueue};
+use super::{
+    QueueScopeArgs,
+    add::{hint_by_force, unique},
+    document,
+    open::OpenQueue,
+};
 use crate::{clock, entry::Outcome, ui::Ui};
 
 /// Takes tasks out of the queue.
@@ -51,6 +57,19 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
 pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
     let stored = require(&site, tasks)?;
+    let run = site.scan(CommitSource::Cached)?;
+    let elsewhere = site.other_branches(&run)?;
+    let mut now = Vec::new();
+    for StoredTicket { ticket, .. } in &stored {
+        let mut ticket = ticket.clone();
+        ticket.update_state(&site.repository, (&run, elsewhere.as_ref()))?;
+        if let Some(why) = ticket.trouble() {
+            let words = format!("'{}' is {}: {why}", ticket.task, ticket.state.as_str());
+            let failure = Failure::new(Exit::Person, words);
+            return Err(ticket.advice().into_iter().fold(failure, Failure::hint));
+        }
+        now.push(ticket);
+    }
     let is_aside = |stored: &&StoredTicket| {
         !matches!(stored.ticket.state, TicketState::Waiting | TicketState::Parked { .. })
     };
@@ -66,17 +85,22 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     if args.json {
         return document::print_queue(&site, ui);
     }
-    for StoredTicket { ticket, .. } in &stored {
-        ui.line(&match ticket.state {
-            TicketState::Waiting => format!("{} is already queued", ticket.task),
-            TicketState::Parked { .. } => {
+    for (StoredTicket { ticket, .. }, now) in stored.iter().zip(&now) {
+        ui.line(&match (&ticket.state, &now.state) {
+            (_, TicketState::Parked { .. }) => {
                 format!("{} has landed, but the checkout of its target is not updated yet", ticket.task)
+            }
+            (TicketState::Waiting | TicketState::Parked { .. }, _) => {
+                format!("{} is already queued", ticket.task)
             }
             _ => format!("{} is queued again", ticket.task),
         });
     }
     stored.iter().try_for_each(|stored| warn_of_uncommitted(&site, &stored.ticket, ui))?;
-    if stored.iter().any(|stored| !matches!(stored.ticket.state, TicketState::Parked { .. })) {
+    let (forced, others): (Vec<Ticket>, Vec<Ticket>) =
+        now.into_iter().partition(|ticket| ticket.is_incomplete(&run));
+    forced.iter().for_each(|ticket| ui.hint(&hint_by_force(&site, ticket)));
+    if others.iter().any(|ticket| !matches!(ticket.state, TicketState::Parked { .. })) {
         ui.hint(&format!("land what is queued with: {}", site.command("run")));
     }
     Ok(Exit::Done)

@@ -98,6 +98,7 @@ mod merge_checkout;
 mod merge_claims;
 mod merge_conflicts;
 mod merge_crash;
+mod merge_forced;
 mod merge_gates;
 mod merge_hints;
 mod merge_interrupted;

@@ -310,3 +310,59 @@ fn a_run_in_the_checkout_says_why_a_finished_task_could_not_land() {
     let land = hinted(&said, "correct the command of the gate, then run: ");
     paste(&repo, &land).succeeds().out("1 landed (T001)");
 }
+
+#[test]
+fn a_parked_landing_that_the_branch_has_left_behind_is_merged_again_by_the_hinted_command() {
+    for deed in ["commit", "reset"] {
+        let repo = queued();
+        repo.write("T002.txt", "T002\n");
+        repo.arborist(["merge", "run"]).exits(2).out("2 parked (T001, T002)");
+        let landed = if deed == "commit" {
+            repo.git(["add", "-A"]).succeeds();
+            repo.git(["commit", "-qm", "mine"]).succeeds();
+            let said = repo.arborist(["gardener"]).exits(2);
+            said.err("'main' has moved since its landing was parked").never("in the way");
+            "2 landed (T001, T002)"
+        } else {
+            repo.arborist(["reset", "T002"]).succeeds();
+            "1 landed (T001)"
+        };
+        let said = repo.arborist(["merge", "status"]).exits(2).never("parked  ").never("stash");
+        let said = said.out("'main' has moved since its landing was parked").stderr();
+        let run = paste(&repo, &hinted(&said, "merge and test it again: "));
+        if deed == "commit" {
+            run.succeeds().out(landed);
+        } else {
+            run.exits(1).out(landed);
+        }
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_all_others_names_the_conflict_and_the_policy() {
+    let agent = WORKER.replace("echo done", "echo \"$ARBORIST_TASK\" > shared.txt");
+    let repo = TestRepo::planned("tasks.md", ABREAST, &agent);
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    let why = "T002 conflicts with T001 in shared.txt";
+    repo.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing"]).exits(1).out(why);
+    let tip = || repo.git(["rev-parse", "main"]).answer();
+    let main = tip();
+    for task in ["T001", "T002"] {
+        repo.arborist(["state", task]).succeeds().out(why);
+        let said = repo.arborist(["merge", "status", task]).exits(1).out(why).stderr();
+        let all = paste(&repo, &hinted(&said, "to land all of them or none, run: "));
+        all.exits(1).err(why).out("2 waiting (T001, T002)");
+        assert_eq!(tip(), main);
+    }
+    let said = repo.arborist(["merge", "status"]).exits(1).stderr();
+    let rest = paste(&repo, &hinted(&said, "or land those that can land: "));
+    let said = rest.exits(2).out("1 landed (T001), 1 in conflict (T002)").stderr();
+    // No agent tries, so the conflict is reported once, also if the drain ends there.
+    assert_eq!(said.matches("T002 is in conflict").count(), 1, "{said}");
+    assert!(!said.contains("has a conflict that you must resolve"), "{said}");
+    let repo = content();
+    repo.branch_off("T3", "complete");
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    let said = repo.merge(&["T2", "T3", "--policy", "all-or-nothing"]).exits(1).stderr();
+    assert_eq!(said.matches("T2 is in conflict: both sides changed a.txt").count(), 1, "{said}");
+}

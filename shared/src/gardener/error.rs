@@ -207,14 +207,19 @@ impl GardenerError {
         let is_complete = run.state_of(task) == State::Complete;
         let (command, branch) = (continue_in_lane(run, task), scope.task_branch(task));
         if is_complete {
-            return Self::not_landed(repository, scope, task, branch);
+            return Self::not_landed(repository, run, task, branch);
         }
         Self::StartedInLane { task: task.clone(), branch, command, options: Box::default() }
     }
 
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
-    fn not_landed(repository: &Repository, scope: &BranchName, task: &TaskId, branch: BranchName) -> Self {
-        let ticket = Store::new(repository).find(scope, task).ok().flatten().map(|stored| stored.ticket);
+    fn not_landed(repository: &Repository, run: &Run, task: &TaskId, branch: BranchName) -> Self {
+        let ticket = Store::new(repository).find(&run.scope.branch, task).ok().flatten();
+        let mut ticket = ticket.map(|stored| stored.ticket);
+        if let Some(ticket) = &mut ticket {
+            // Whoever cannot find out more says what the queue says.
+            let _ = ticket.update_state(repository, (run, None));
+        }
         let why =
             match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
                 (Some(TicketState::Conflict { .. }), Some(reason)) => {

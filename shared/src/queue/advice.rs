@@ -1,7 +1,10 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
-use super::{Failing, ParkingObstacle, Ticket, TicketOutcome, TicketState};
-use crate::{git::MergeConflict, name::TaskId};
+use super::{Failing, ParkingObstacle, Ticket, TicketOutcome, TicketState, ticket::is_about_incomplete};
+use crate::{
+    git::MergeConflict,
+    name::{BranchName, TaskId},
+};
 
 /// The command that helps a task to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +89,10 @@ impl Ticket {
                     with.join(", ")
                 ))
             }
-            TicketState::Withheld { why } => Some(why.clone()),
+            TicketState::Withheld { why } => match &self.held {
+                Some(held) if self.forced && is_about_incomplete(why) => Some(format!("{held}; {why}")),
+                _ => Some(why.clone()),
+            },
             TicketState::Lost | TicketState::LostElsewhere { .. } | TicketState::Reverted(_) => {
                 self.trouble()
             }
@@ -101,6 +107,18 @@ const COULD_NOT_RUN: &str = "' could not run: ";
 /// The same for a gate that was ended because it took too long.
 const TOO_SLOW: &str = "' took too long: ";
 
+/// How the reason ends of a ticket whose parked landing is no longer on top of its target.
+const MOVED: &str = "' has moved since its landing was parked";
+
+/// Why a parked landing cannot be brought to its target any more.
+#[must_use]
+pub(super) fn describe_moved(into: &BranchName) -> String {
+    format!("'{into}{MOVED}")
+}
+
+/// How the reason begins of a ticket that is held because of the policy of a landing.
+pub(super) const ALL_OR_NOTHING: &str = "all others, because of --policy all-or-nothing, and ";
+
 /// Why a gate that gave no result holds a ticket.
 #[must_use]
 pub fn describe_broken(failing: &Failing) -> String {
@@ -110,9 +128,32 @@ pub fn describe_broken(failing: &Failing) -> String {
 }
 
 impl Ticket {
-    /// What to do before a ticket that is held can land.
+    /// Whether it is held because of `--policy all-or-nothing`. It can land by itself.
     #[must_use]
-    pub fn advice_while_held(&self) -> String {
+    pub fn waits_for_all(&self) -> bool {
+        self.state == TicketState::Waiting
+            && self.held.as_ref().is_some_and(|why| why.contains(ALL_OR_NOTHING))
+    }
+
+    /// What to do so that a ticket that is held can land. `run` makes a command of `merge`.
+    #[must_use]
+    pub fn advice_while_held(&self, run: impl Fn(&str) -> String) -> String {
+        let why = self.held.as_deref().unwrap_or_default();
+        if why.ends_with(MOVED) {
+            return format!("merge and test it again: {}", run("run"));
+        }
+        if self.waits_for_all() {
+            let all = run("run --policy all-or-nothing");
+            return format!(
+                "to land all of them or none, run: {all}\nor land those that can land: {}",
+                run("run")
+            );
+        }
+        format!("{}, then run: {}", self.remedy(), run("run"))
+    }
+
+    /// What to do before it is tried again.
+    fn remedy(&self) -> String {
         let why = self.held.as_deref().unwrap_or_default();
         if why.ends_with(FAILS_ON_TARGET) {
             format!("make the gate pass on {}", self.into)

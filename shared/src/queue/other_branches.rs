@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::{QueueError, Ticket, TicketState, git_backend::OtherTarget};
+use super::{
+    QueueError, Target, Ticket, TicketState, advice::describe_moved, git_backend::OtherTarget,
+    ticket::is_about_incomplete,
+};
 use crate::{
     git::Repository,
     history::Run,
@@ -133,8 +136,14 @@ impl Ticket {
         repository: &Repository,
         (run, elsewhere): (&Run, Option<&OtherBranches>),
     ) -> Result<(), QueueError> {
-        if matches!(self.state, TicketState::Parked { .. }) {
-            return Ok(());
+        if let TicketState::Parked { commit } = self.state {
+            let position = Target::new(repository, &self.into).find()?;
+            let is_there = |tip| repository.is_ancestor(commit, tip);
+            if position.map(|position| is_there(position.tip())).transpose()? != Some(false) {
+                return Ok(());
+            }
+            self.state = TicketState::Waiting;
+            self.held = Some(describe_moved(&self.into));
         }
         let tip = repository.find_branch(&self.branch())?;
         let trouble = match (self.find_trouble(repository, run, tip)?, elsewhere) {
@@ -150,7 +159,10 @@ impl Ticket {
             None => {}
         }
         match self.find_withheld(repository, run, tip)? {
-            Some(why) => self.state = TicketState::Withheld { why },
+            Some(why) if !self.has_failed_by_force(run, tip) || !is_about_incomplete(&why) => {
+                self.state = TicketState::Withheld { why };
+            }
+            Some(_) => {}
             None if self.may_be_free() => self.state = TicketState::Waiting,
             None => {}
         }

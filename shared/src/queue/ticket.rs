@@ -483,6 +483,25 @@ impl Ticket {
         matches!(&self.state, TicketState::Withheld { why } if is_known(why))
     }
 
+    /// Whether it failed a gate when it was landed by force, although its task is not complete. The failure is what the
+    /// user has to know then, as long as the branch is the one that was tested and the task was not reset.
+    #[must_use]
+    pub fn has_failed_by_force(&self, run: &Run, tip: Option<Oid>) -> bool {
+        let is_reset = || {
+            let history = run.find(&self.task);
+            let was_at_work = history.is_some_and(|history| history.state.commit.is_some());
+            was_at_work && run.state_of(&self.task) == State::Pending
+        };
+        let is_red = matches!(self.state, TicketState::Red { .. });
+        is_red && self.forced && tip == Some(self.source) && self.is_incomplete(run) && !is_reset()
+    }
+
+    /// Whether its task is not complete, so that only a command with `--force` lands it.
+    #[must_use]
+    pub fn is_incomplete(&self, run: &Run) -> bool {
+        run.state_of(&self.task) != State::Complete
+    }
+
     /// Why it must not land, as far as its branch, its task and its run tell. `tip` is the commit of its branch.
     pub fn find_withheld(
         &self,
@@ -508,6 +527,11 @@ impl Ticket {
             .then(|| format!("; to land it anyway, run: git arborist merge {} --force", self.task));
         Ok(Some(format!("{INCOMPLETE} {}, not complete{}", state.as_str(), how.unwrap_or_default())))
     }
+}
+
+/// Whether the reason of [`Ticket::find_withheld`] is only that the task is not complete.
+pub(super) fn is_about_incomplete(why: &str) -> bool {
+    why.starts_with(INCOMPLETE)
 }
 
 /// The commit before the first one of the ticket's task.

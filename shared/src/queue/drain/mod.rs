@@ -3,7 +3,7 @@
 
 mod blame;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::{
     Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, describe_broken},
+    queue::{QueueView, advice::ALL_OR_NOTHING, describe_broken},
     settings::RedTarget,
 };
 
@@ -56,6 +56,8 @@ struct BatchState {
     landed: Vec<TaskId>,
     /// The gates that the landed tickets have passed.
     passed: Vec<Gate>,
+    /// Which tickets of the last stack conflict with others of it, and in which files.
+    clashes: Vec<String>,
     reds: Vec<RedTicket>,
 }
 
@@ -130,8 +132,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             return Ok(None);
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
-        if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
-            self.refuse_all(&batch, "some of these tasks cannot be merged")?;
+        if self.rules.fan_in.setback() == StackSetback::Refuse
+            && let Some(why) = self.find_blocked(&view, &batch)
+        {
+            self.refuse_all(&batch, &why)?;
             return Ok(None);
         }
         (self.landed, self.landed_tip) = (view.landed, view.tip);
@@ -156,8 +160,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 return Ok(());
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
-            if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_any_missing(tickets, is_there) {
-                return self.refuse_all(tickets, "some of these tasks cannot be merged");
+            if self.rules.fan_in.setback() == StackSetback::Refuse
+                && let Some(why) = self.find_missing(tickets, is_there)
+            {
+                return self.refuse_all(tickets, &why);
             }
             match self.test_stack(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
@@ -226,6 +232,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     /// next round; only a conflict with the target itself counts as a conflict.
     fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<LandingStep>, QueueError> {
         let mut stack: Vec<LandingStep> = Vec::new();
+        self.batch.clashes.clear();
         for ticket in tickets {
             let is_there = |need: &TaskId| {
                 self.landed.contains(need) || stack.iter().any(|step| step.ticket.task == *need)
@@ -240,7 +247,9 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     self.backend.close(ticket, Closing::NoChange)?;
                     self.settle(ticket, TicketOutcome::NoChange);
                 }
-                Merged::Conflict(_) if !stack.is_empty() => {}
+                Merged::Conflict(conflicts) if !stack.is_empty() => {
+                    self.batch.clashes.push(describe_clash(ticket, &stack, &conflicts));
+                }
                 Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
                 Merged::Refused(why) => self.settle_blocked(ticket, why)?,
             }
@@ -382,18 +391,22 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// Whether a wanted ticket is settled or waits for another, so that it is not in the batch.
-    fn is_blocked(&self, view: &QueueView, batch: &[Ticket]) -> bool {
+    /// Which wanted tickets are settled or wait for others, so that they are not in the batch.
+    fn find_blocked(&self, view: &QueueView, batch: &[Ticket]) -> Option<String> {
         let is_there = |ticket: &Ticket| batch.iter().any(|other| other.task == ticket.task);
         let is_parked = |ticket: &Ticket| matches!(ticket.state, TicketState::Parked { .. });
-        let mut wanted = view.tickets.iter().filter(|ticket| self.is_wanted(ticket));
-        wanted.any(|ticket| !is_there(ticket) && !is_parked(ticket))
+        let wanted = view.tickets.iter().filter(|ticket| self.is_wanted(ticket));
+        let blocked = wanted.filter(|ticket| !is_there(ticket) && !is_parked(ticket));
+        let words = |ticket: &Ticket| format!("{} ({})", ticket.task, ticket.state.word());
+        cannot_be_merged(blocked.map(words).collect())
     }
 
-    /// Whether one of these tickets would have to land and is missing.
-    fn is_any_missing(&self, tickets: &[Ticket], is_there: impl Fn(&Ticket) -> bool) -> bool {
+    /// Which of these tickets would have to land and are missing, and why if that is known.
+    fn find_missing(&self, tickets: &[Ticket], is_there: impl Fn(&Ticket) -> bool) -> Option<String> {
         let is_unchanged = |ticket: &Ticket| self.report.find(&ticket.task) == Some(&TicketOutcome::NoChange);
-        tickets.iter().any(|ticket| !is_there(ticket) && !is_unchanged(ticket))
+        let missing = tickets.iter().filter(|ticket| !is_there(ticket) && !is_unchanged(ticket));
+        let missing = cannot_be_merged(missing.map(|ticket| ticket.task.to_string()).collect())?;
+        Some(if self.batch.clashes.is_empty() { missing } else { self.batch.clashes.join(", and ") })
     }
 
     /// Ends the drain and lands nothing of these. Tickets that have an outcome keep it; the others are reported as not tried.
@@ -401,12 +414,9 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                self.settle(
-                    ticket,
-                    TicketOutcome::Waiting {
-                        reason: format!("all others, because of --policy all-or-nothing, and {why}"),
-                    },
-                );
+                let reason = format!("{ALL_OR_NOTHING}{why}");
+                self.store_reason(ticket, format!("it waits for {reason}"))?;
+                self.settle(ticket, TicketOutcome::Waiting { reason });
             }
         }
         Ok(())
@@ -468,6 +478,20 @@ impl<G: QueueBackend> Drain<'_, G> {
         }
         Ok(())
     }
+}
+
+/// The reason of a refusal because of these tickets, if there are any.
+fn cannot_be_merged(tickets: Vec<String>) -> Option<String> {
+    (!tickets.is_empty()).then(|| format!("some of these tasks cannot be merged: {}", tickets.join(", ")))
+}
+
+/// Which tasks a ticket conflicts with, and in which files.
+fn describe_clash(ticket: &Ticket, stack: &[LandingStep], conflicts: &[MergeConflict]) -> String {
+    let before: Vec<&str> = stack.iter().map(|step| step.ticket.task.as_str()).collect();
+    let paths: BTreeSet<&str> =
+        conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
+    let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
+    format!("{} conflicts with {} in {paths}", ticket.task, before.join(" or "))
 }
 
 /// Describes needs, with the state of those that are in the queue.

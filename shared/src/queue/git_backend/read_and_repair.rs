@@ -13,7 +13,7 @@ use crate::{
         StoredTicket, TargetTip, Ticket, TicketState, accept_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
-        ticket::REWRITTEN,
+        ticket::{REWRITTEN, is_about_incomplete},
     },
     workspace::compare_with,
 };
@@ -231,6 +231,7 @@ impl GitQueue<'_> {
             _ => self.unknown_phase(ticket, known),
         };
         match (why, tip) {
+            (Some(why), _) if is_about_incomplete(&why) && ticket.has_failed_by_force(&known.run, tip) => {}
             (Some(why), _) => fresh.state = TicketState::Withheld { why },
             (None, Some(tip)) if tip != ticket.source => {
                 let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
