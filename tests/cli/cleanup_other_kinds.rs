@@ -412,6 +412,16 @@ fn commands_suggest_cleanup_if_worktrees_are_many_or_disk_space_is_low() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_file_system_without_blocks_is_not_called_full() {
+    let repo = CleanupRepo::new();
+    let options = ["-c", "arborist.worktree.base=/proc/nope", "arborist"];
+    repo.git([&options[..], &["worktree", "list"]].concat()).succeeds().never("are free");
+    let said = repo.git([&options[..], &["worktree", "add", "T1"]].concat()).exits(128);
+    said.err("could not write to '/proc/nope'").never("are free");
+}
+
+#[test]
 fn cleanup_rows_fit_into_80_columns() {
     let repo = CleanupRepo::new();
     repo.grow("a-task-with-a-name-that-is-much-longer-than-any-name-of-a-task", "main", &[("x", "x")]);

@@ -1,7 +1,7 @@
 //! Tasks that are landed by force: a queue entry does not carry `--force`, because any process can write one, so every hint
 //! names the command that has it.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use arborist_testkit::{TestRepo, WORKER};
 
@@ -42,8 +42,12 @@ fn a_forced_task_keeps_the_gate_that_it_failed() {
     // It is tested again, and fails again.
     repo.merge(&["T2", "--force"]).exits(1).out("1 failed a gate (T2)");
     let said = repo.merge(&["status", "T2"]).exits(1).stderr();
-    repo.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    let opened = paste(&repo, &hinted(&said, "to fix it, open its worktree: ")).succeeds();
+    let place = PathBuf::from(opened.stdout().trim_end());
+    repo.git_in(&place, ["mv", "T2.txt", "fixed.txt"]).succeeds();
+    repo.git_in(&place, ["commit", "-qm", "fix"]).succeeds();
     paste(&repo, &hinted(&said, "although it is not complete: ")).succeeds().out("1 landed (T2)");
+    repo.git(["cat-file", "-e", "main:fixed.txt"]).succeeds();
 }
 
 #[test]

@@ -191,7 +191,8 @@ impl Pool {
 
 fn free_at(folder: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(folder).ok()?;
-    Some(system.f_bavail.saturating_mul(system.f_frsize))
+    // A file system such as /proc has no blocks, and nothing that is removed makes room there.
+    (system.f_blocks > 0).then(|| system.f_bavail.saturating_mul(system.f_frsize))
 }
 
 /// A worktree, or what is left of one.

@@ -398,14 +398,15 @@ impl<G: QueueBackend> Drain<'_, G> {
         let wanted = view.tickets.iter().filter(|ticket| self.is_wanted(ticket));
         let blocked = wanted.filter(|ticket| !is_there(ticket) && !is_parked(ticket));
         let words = |ticket: &Ticket| format!("{} ({})", ticket.task, ticket.state.word());
-        cannot_be_merged(blocked.map(words).collect())
+        cannot_be_merged(&blocked.map(words).collect::<Vec<_>>())
     }
 
     /// Which of these tickets would have to land and are missing, and why if that is known.
     fn find_missing(&self, tickets: &[Ticket], is_there: impl Fn(&Ticket) -> bool) -> Option<String> {
         let is_unchanged = |ticket: &Ticket| self.report.find(&ticket.task) == Some(&TicketOutcome::NoChange);
         let missing = tickets.iter().filter(|ticket| !is_there(ticket) && !is_unchanged(ticket));
-        let missing = cannot_be_merged(missing.map(|ticket| ticket.task.to_string()).collect())?;
+        let missing: Vec<String> = missing.map(|ticket| ticket.task.to_string()).collect();
+        let missing = cannot_be_merged(&missing)?;
         Some(if self.batch.clashes.is_empty() { missing } else { self.batch.clashes.join(", and ") })
     }
 
@@ -481,7 +482,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 /// The reason of a refusal because of these tickets, if there are any.
-fn cannot_be_merged(tickets: Vec<String>) -> Option<String> {
+fn cannot_be_merged(tickets: &[String]) -> Option<String> {
     (!tickets.is_empty()).then(|| format!("some of these tasks cannot be merged: {}", tickets.join(", ")))
 }
 
