@@ -99,7 +99,8 @@ pub(crate) fn require(repository: &Repository, scope: &RunScope) -> Result<(), F
 pub(crate) fn hint_without_run(
     repository: &Repository,
     settings: &Settings,
-    (run, switches): (&Run, &str),
+    run: &Run,
+    switches: &str,
     again: &str,
 ) -> String {
     let is_usual = option(repository, &run.scope.branch).is_empty();

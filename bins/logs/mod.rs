@@ -319,7 +319,7 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
         let hint = match run {
             Some(run) => {
                 let again = "git arborist state";
-                scope::hint_without_run(&folders.repository, &folders.settings, (run, ""), again)
+                scope::hint_without_run(&folders.repository, &folders.settings, run, "", again)
             }
             None => "start a run with: git arborist gardener".to_owned(),
         };

@@ -109,7 +109,7 @@ impl OpenQueue {
                         let next = "git arborist gardener --session-branch";
                         format!("the last session works on '{branch}'; to continue it, run: {next}")
                     }
-                    None => scope::hint_without_run(&self.repository, &settings, (run, " --isolate"), &again),
+                    None => scope::hint_without_run(&self.repository, &settings, run, " --isolate", &again),
                 }
             }
             Err(_) => format!("start a run with: {}", self.continuation(run).continue_run(" --jobs 2")),
@@ -239,7 +239,7 @@ impl OpenQueue {
     /// The branches of the run's tasks in the other repositories of its workspace, if it has any.
     pub(super) fn other_branches(&self, run: &Run) -> Result<Option<OtherBranches>, Failure> {
         let (plan, settings) = (self.plan(run)?, self.settings(run)?);
-        Ok(OtherBranches::of_run(&self.repository, &settings, (run, plan.as_ref()))?)
+        Ok(OtherBranches::of_run(&self.repository, &settings, run, plan.as_ref())?)
     }
 
     /// The plan that the run was frozen with.

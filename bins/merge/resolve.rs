@@ -74,16 +74,16 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
-    let handover = queue.hand_over((task, other_files), &options, &mut reporter)?;
+    let handover = queue.hand_over(task, other_files, &options, &mut reporter)?;
     if let Handover::OtherFiles(path, others) = &handover
         && !landing.scope.json
     {
         ui.line(&path.display().to_string());
-        warn_of_other_files(args, (&site, run_lock.is_some()), others, ui);
+        warn_of_other_files(args, &site, run_lock.is_some(), others, ui);
         return Ok(Exit::No);
     }
     if handover != Handover::Taken || run_lock.is_none() {
-        return say((task, &handover), &site, args, ui);
+        return say(task, &handover, &site, args, ui);
     }
     let report = queue.drain(&options, &mut reporter);
     report_notices(ui);
@@ -94,7 +94,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if !landing.scope.json {
         report_removed_folder(&site, ui);
         report_new_conflict(&site, &report, ui);
-        return conclude((&site, &cancel), &report, landing, ui);
+        return conclude(&site, &cancel, &report, landing, ui);
     }
     let landed = Some(RunDocument::new(&site, &report));
     print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
@@ -131,7 +131,7 @@ fn require_target(site: &OpenQueue, args: &ResolveArgs, ticket: &Ticket) -> Resu
     .hint(format!("to resolve it there, run: {command}")))
 }
 
-fn say((task, handover): (&TaskId, &Handover), site: &OpenQueue, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
+fn say(task: &TaskId, handover: &Handover, site: &OpenQueue, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if args.landing.scope.json {
         print(ui, &document(task, handover))?;
     } else {
@@ -188,12 +188,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
 
 /// Reports changed files that do not conflict. The person may have had to change them, or another program did: only
 /// they know.
-fn warn_of_other_files(
-    args: &ResolveArgs,
-    (site, may_land): (&OpenQueue, bool),
-    others: &[String],
-    ui: &mut Ui,
-) {
+fn warn_of_other_files(args: &ResolveArgs, site: &OpenQueue, may_land: bool, others: &[String], ui: &mut Ui) {
     let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
     ui.warn(&plain_text(&words).replace('\n', " "));
     let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();

@@ -118,9 +118,9 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
                 (failure.exit, seconds)
             }
             (drained, Some(seconds)) => {
-                (conclude_run((&site, &cancel), &drained?, &args.landing, ui)?, seconds)
+                (conclude_run(&site, &cancel, &drained?, &args.landing, ui)?, seconds)
             }
-            (drained, None) => return conclude_run((&site, &cancel), &drained?, &args.landing, ui),
+            (drained, None) => return conclude_run(&site, &cancel, &drained?, &args.landing, ui),
         };
         if cancel.wait(Duration::from_secs(seconds)) {
             return Ok(exit);
@@ -159,7 +159,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     let cancel = watch_signals();
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
-    let exit = conclude((&site, &cancel), &report, args, ui)?;
+    let exit = conclude(&site, &cancel, &report, args, ui)?;
     if unfinished.is_empty() {
         return Ok(exit);
     }
@@ -376,7 +376,7 @@ pub(super) fn options(
     options.plan.phases.retain(|phase, _| named.contains(phase));
     let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
-    warn_of_untested((site, &recorded), (&options, &tickets), ui)?;
+    warn_of_untested(site, &recorded, &options, &tickets, ui)?;
     let mut commands = options.commands_to_approve();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
@@ -417,8 +417,10 @@ fn given_before<'a>(site: &OpenQueue, recorded: &'a RecordedOptions) -> Option<&
 
 /// Warns about landings without a gate.
 fn warn_of_untested(
-    (site, recorded): (&OpenQueue, &RecordedOptions),
-    (options, tickets): (&QueueOptions, &[StoredTicket]),
+    site: &OpenQueue,
+    recorded: &RecordedOptions,
+    options: &QueueOptions,
+    tickets: &[StoredTicket],
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let has_test = |stored: &StoredTicket| {
@@ -443,12 +445,13 @@ fn warn_of_untested(
 
 /// Like [`conclude`], for a drain of all tickets: finished tasks that are not queued are reported as well.
 fn conclude_run(
-    (site, cancel): (&OpenQueue, &Cancel),
+    site: &OpenQueue,
+    cancel: &Cancel,
     report: &QueueReport,
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Outcome {
-    let exit = conclude((site, cancel), report, args, ui)?;
+    let exit = conclude(site, cancel, report, args, ui)?;
     if !args.scope.json && !report.is_stopped {
         unqueued::report(site, ui);
     }
@@ -456,7 +459,8 @@ fn conclude_run(
 }
 
 pub(super) fn conclude(
-    (site, cancel): (&OpenQueue, &Cancel),
+    site: &OpenQueue,
+    cancel: &Cancel,
     report: &QueueReport,
     args: &LandingArgs,
     ui: &mut Ui,

@@ -52,7 +52,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let run = site.scan(CommitSource::Cached)?;
     let elsewhere = site.other_branches(&run)?;
     for one in &mut stored {
-        one.ticket.update_state(&site.repository, (&run, elsewhere.as_ref()))?;
+        one.ticket.update_state(&site.repository, &run, elsewhere.as_ref())?;
     }
     let mut listed = listed(stored, &landed(&run));
     for Listed { ticket, advice, .. } in &mut listed {

@@ -62,7 +62,7 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     let mut now = Vec::new();
     for StoredTicket { ticket, .. } in &stored {
         let mut ticket = ticket.clone();
-        ticket.update_state(&site.repository, (&run, elsewhere.as_ref()))?;
+        ticket.update_state(&site.repository, &run, elsewhere.as_ref())?;
         if let Some(why) = ticket.trouble() {
             let words = format!("'{}' is {}: {why}", ticket.task, ticket.state.as_str());
             let failure = Failure::new(Exit::Person, words);

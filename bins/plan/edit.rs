@@ -60,7 +60,7 @@ fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<(HashSet<TaskId>
     let run = Run::scan(repository, scope, CommitSource::Cached)?;
     let mut done = HashSet::new();
     if let Some(tip) = run.scope.tip {
-        let elsewhere = tasks_done_by(repository, (tip, &run.others), plan)?;
+        let elsewhere = tasks_done_by(repository, tip, &run.others, plan)?;
         done.extend(elsewhere.into_iter().flat_map(|merged| merged.tasks));
     }
     let frozen = frozen_plan(repository, &run)?;

@@ -100,7 +100,7 @@ pub(super) fn dot(plan: &Plan) -> String {
     });
     for task in &plan.tasks {
         for need in task.depends_on.iter().filter_map(|id| plan.find(id)) {
-            let _ = writeln!(text, "  {};", dot_edge(plan, &numbers, (need, task)));
+            let _ = writeln!(text, "  {};", dot_edge(plan, &numbers, need, task));
         }
     }
     text.push_str("}\n");
@@ -108,7 +108,7 @@ pub(super) fn dot(plan: &Plan) -> String {
 }
 
 /// Graphviz draws edges between leaves only; the frame of a phase cuts them off.
-fn dot_edge(plan: &Plan, numbers: &Numbers<'_>, (from, to): (&Task, &Task)) -> String {
+fn dot_edge(plan: &Plan, numbers: &Numbers<'_>, from: &Task, to: &Task) -> String {
     let frame = |key: &str, task: &Task| {
         if task.is_leaf() { String::new() } else { format!("{key}=cluster_n{}", numbers.of(&task.id)) }
     };

@@ -188,13 +188,13 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
         }
         Action::Print(format) => {
             let (plan, proposal) = read(ui)?;
-            output::print(ui, (plan, proposal), &sources, format)
+            output::print(ui, plan, proposal.as_ref(), &sources, format)
         }
         Action::Write(file, format) => {
             output::require_folder(&file)?;
             output::require_own_file(&file, format)?;
             let (plan, proposal) = read(ui)?;
-            output::write(ui, (plan, proposal), &sources, (&file, format))
+            output::write(ui, plan, proposal.as_ref(), &sources, (&file, format))
         }
     }
 }

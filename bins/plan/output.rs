@@ -24,14 +24,15 @@ const MOST_HINTS: usize = 3;
 /// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
 pub(super) fn print(
     ui: &mut Ui,
-    (mut plan, proposal): (Plan, Option<TestProposal>),
+    mut plan: Plan,
+    proposal: Option<&TestProposal>,
     sources: &PlanSources,
     format: Format,
 ) -> Outcome {
     warn(ui, &plan);
     let mut summary = text::summary(&plan);
     summary.extend(text::reds(&plan));
-    if let Some(TestProposal { test, because }) = &proposal {
+    if let Some(TestProposal { test, because }) = proposal {
         summary.push(format!("test command: {} (from {because})", test.command));
     }
     summary.push(format!("read from {}", sources.labels()));
@@ -41,7 +42,7 @@ pub(super) fn print(
         summary.iter().for_each(|line| ui.text_line("", line));
         return Ok(Exit::Done);
     }
-    ui.out(&rendered(&mut plan, proposal.as_ref(), sources, format)?);
+    ui.out(&rendered(&mut plan, proposal, sources, format)?);
     summary.iter().for_each(|line| ui.err(&format!("{line}\n")));
     Ok(Exit::Done)
 }
@@ -96,7 +97,8 @@ fn is_tree_file(bytes: &[u8]) -> bool {
 /// Writes the plan to a file, all or nothing.
 pub(super) fn write(
     ui: &mut Ui,
-    (mut plan, proposal): (Plan, Option<TestProposal>),
+    mut plan: Plan,
+    proposal: Option<&TestProposal>,
     sources: &PlanSources,
     (file, format): (&Path, Format),
 ) -> Outcome {
@@ -106,7 +108,7 @@ pub(super) fn write(
     if format == Format::Json {
         summary.extend(keep_additions(&mut plan, file)?);
     }
-    let text = rendered(&mut plan, proposal.as_ref(), sources, format)?;
+    let text = rendered(&mut plan, proposal, sources, format)?;
     replace(file, text.as_bytes()).with_context(|| format!("could not write '{}'", file.display()))?;
     ui.err(&format!("wrote {}\n", file.display()));
     summary.iter().for_each(|line| ui.err(&format!("{line}\n")));

@@ -104,7 +104,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let drop = if args.drop { " --drop" } else { "" };
         let again = format!("git arborist reset{drop} {}", tasks.join(" "));
         return Err(Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))
-            .hint(scope::hint_without_run(&repository, &settings, (&run, ""), &again)));
+            .hint(scope::hint_without_run(&repository, &settings, &run, "", &again)));
     };
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
         return Err(untouched(&repository, &Settings::load(&repository, &config)?, &run, unknown)?);
@@ -117,13 +117,13 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
         let is_reset = history.is_some_and(is_reset);
         let remains = LeftoverWork::find(&repository, &run, task, recorder.head())?;
-        let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
+        let own = save_own_branch(&repository, &run.scope.branch, task, recorder.head())?;
         if args.drop && is_reset && !remains.contested.is_empty() {
             return Err(contested_after_reset(task, &remains.contested));
         }
         if args.drop && !remains.changes.is_empty() {
-            let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
-            tell_reset(ui, (&repository, &run), task, commit)?;
+            let (commit, saved) = remains.take_out(&mut recorder, task, name, place.as_ref())?;
+            tell_reset(ui, &repository, &run, task, commit)?;
             ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
             ui.note(&format!("they are saved as {saved}"));
             let mut builds_on = complete_dependents(&repository, &run, task)?;
@@ -140,7 +140,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let wording = SubjectParts { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            tell_reset(ui, (&repository, &run), task, event.commit)?;
+            tell_reset(ui, &repository, &run, task, event.commit)?;
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
             ui.note(&format!("removed {task} from the merge queue"));
@@ -177,7 +177,8 @@ fn contested_after_reset(task: &TaskId, files: &[String]) -> Failure {
 
 fn tell_reset(
     ui: &mut Ui,
-    (repository, run): (&Repository, &Run),
+    repository: &Repository,
+    run: &Run,
     task: &TaskId,
     commit: Oid,
 ) -> Result<(), Failure> {

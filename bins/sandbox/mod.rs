@@ -109,7 +109,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         "closed"
     };
     if !args.json {
-        describe_backends(ui, (mode, git), (&sandbox, &child));
+        describe_backends(ui, mode, git, &sandbox, &child);
     }
     let mut uses = RunnerTable::new(&RunnerFlags::default(), &settings).list_sandbox_uses();
     uses.extend(args.runner.clone().map(|runner| SandboxUse { step: "implement", runner: Some(runner) }));
@@ -162,8 +162,10 @@ fn used_backend(sandbox: &Sandbox, child: &SandboxedChild<'_>) -> Option<Confine
 
 fn describe_backends(
     ui: &mut Ui,
-    (mode, git): (SandboxMode, &str),
-    (sandbox, child): (&Sandbox, &SandboxedChild<'_>),
+    mode: SandboxMode,
+    git: &str,
+    sandbox: &Sandbox,
+    child: &SandboxedChild<'_>,
 ) {
     for backend in ConfinementBackend::of_system() {
         let state = if backend.works() { "works here" } else { "does not work here" };

@@ -28,7 +28,8 @@ use crate::{approval, ui::Ui};
 /// with it, so that few approvals are needed; what the session itself contains is known only after fetching.
 pub(super) fn require_remote(
     opened: &OpenSessions,
-    (workspace, main): (&Workspace, &RepoSection),
+    workspace: &Workspace,
+    main: &RepoSection,
     continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<(), Failure> {

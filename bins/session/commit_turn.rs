@@ -48,7 +48,7 @@ impl SessionMark {
     }
 
     /// Saves the files of the worktree, with the branch at `head`.
-    pub(super) fn set(&self, repository: &Repository, (tree, head): (Oid, Oid)) -> Result<(), Failure> {
+    pub(super) fn set(&self, repository: &Repository, tree: Oid, head: Oid) -> Result<(), Failure> {
         let old = repository.find_ref(&self.0)?;
         let commit = NewCommit { tree, parent: head, message: "worktree before a turn\n", author: None };
         let new = Some(repository.write_commit(commit, Signing::No)?);
@@ -120,7 +120,8 @@ pub(super) fn commit_turn(
     repository: &Repository,
     session_writer: &SessionWriter,
     reported: &ReportedTurn,
-    (meant, amid): (&TurnScope, Amid),
+    meant: &TurnScope,
+    amid: Amid,
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let mark = SessionMark::new(&branch, session_writer.session());
@@ -135,7 +136,7 @@ pub(super) fn commit_turn(
             let turn = Turn { number, ..turn.clone() };
             Ok::<_, SessionError>(DraftRecord::at(head, RecordKind::Turn(turn)))
         })?;
-        return mark.set(repository, (repository.snapshot()?, head));
+        return mark.set(repository, repository.snapshot()?, head);
     }
     repair_index(repository, &branch, head)?;
     let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
@@ -156,7 +157,7 @@ pub(super) fn commit_turn(
         transcript: None,
     };
     session_writer.deliver_turn(&mut recorder, delivery, clock::now(), draft)?;
-    mark.set(repository, (snapshot, recorder.head()))
+    mark.set(repository, snapshot, recorder.head())
 }
 
 /// The changes in `snapshot` to commit on top of `branch`.
@@ -172,7 +173,7 @@ fn choose(
     let mut left_out = Vec::new();
     let chosen: Vec<TreeChange> = match meant {
         TurnScope::Paths(paths) => {
-            require_committable(repository, paths, (branch, snapshot))?;
+            require_committable(repository, paths, branch, snapshot)?;
             all.into_iter().filter(|change| is_below(change, paths)).collect()
         }
         TurnScope::Since => {

@@ -80,11 +80,11 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
     let session = &newest.record.session;
     for turn in records.iter().filter_map(Record::turn) {
         if let Some(commit) = turn.commit {
-            exporter.export_turn((session, turn), (None, &opened.repository), commit)?;
+            exporter.export_turn(session, turn, None, &opened.repository, commit)?;
         }
         for other in &turn.others {
             if let Some(repository) = other_repos.find(other, exporter.ui)? {
-                exporter.export_turn((session, turn), (Some(&other.repository), repository), other.commit)?;
+                exporter.export_turn(session, turn, Some(&other.repository), repository, other.commit)?;
             }
         }
     }
@@ -102,11 +102,13 @@ struct TurnExporter<'a> {
 impl TurnExporter<'_> {
     fn export_turn(
         &mut self,
-        (session, turn): (&SessionId, &Turn),
-        (name, repository): (Option<&str>, &Repository),
+        session: &SessionId,
+        turn: &Turn,
+        name: Option<&str>,
+        repository: &Repository,
         commit: Oid,
     ) -> Result<(), Failure> {
-        if !SessionReader::is_proven(repository, commit, (session, turn))? {
+        if !SessionReader::is_proven(repository, commit, session, turn)? {
             let (number, commit) = (turn.number, commit.short());
             let words = format!("skipped turn {number}: its commit {commit} does not name this session");
             self.ui.warn(&words);

@@ -108,7 +108,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     let session_writer = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
     // Changes that exist now are the user's, and belong to no turn.
     if repository.worktree.is_some() {
-        mark.set(repository, (repository.snapshot()?, base))?;
+        mark.set(repository, repository.snapshot()?, base)?;
     }
     if !args.json.json {
         ui.line(session.as_str());

@@ -32,7 +32,7 @@ pub(super) fn fetch(
     if main.remote.is_none() {
         return Ok(());
     }
-    require_remote(opened, (&workspace, &main), continue_args, ui)?;
+    require_remote(opened, &workspace, &main, continue_args, ui)?;
     take_over(opened, (&workspace, &main), ui)?;
     opened.session_list = SessionReader::new(&opened.repository).list()?;
     Ok(())
@@ -98,7 +98,7 @@ pub(super) fn follow(
         Follow::find(&opened.repository, record)?.go(ui)?;
         ui.note(&format!("session '{}' was completed elsewhere", record.session));
         for section in workspace.sections.iter().filter(|section| !section.is_main) {
-            follow_in(opened, (&workspace, section), stored, continue_args, ui)?;
+            follow_in(opened, &workspace, section, stored, continue_args, ui)?;
         }
         has_moved = true;
     }
@@ -120,7 +120,8 @@ fn is_behind(opened: &OpenSessions, workspace: &Workspace, stored: &StoredRecord
 /// Moves the session's branch in another repository to where its records say, after fetching that repository.
 fn follow_in(
     opened: &OpenSessions,
-    (workspace, section): (&Workspace, &RepoSection),
+    workspace: &Workspace,
+    section: &RepoSection,
     stored: &StoredRecord,
     continue_args: &ContinueArgs,
     ui: &mut Ui,
@@ -131,7 +132,7 @@ fn follow_in(
     let Some((branch, here)) = section.find_session_branch(&repository, &stored.record.session)? else {
         return Ok(());
     };
-    require_remote(opened, (workspace, section), continue_args, ui)?;
+    require_remote(opened, workspace, section, continue_args, ui)?;
     workspace.refresh(&repository, section, &FetchScope::Everything)?;
     let Some(there) = workspace.find_seen(&repository, section, &branch.to_ref())? else {
         return Ok(());
@@ -139,7 +140,7 @@ fn follow_in(
     if here == there || !repository.is_ancestor(here, there)? {
         return Ok(());
     }
-    match repository.fast_forward_branch(&branch, (here, there), SESSION_REASON)? {
+    match repository.fast_forward_branch(&branch, here, there, SESSION_REASON)? {
         FastForward::Done => {
             ui.note(&format!(
                 "updated '{branch}' to {} in '{}', as at its remote",
@@ -147,20 +148,15 @@ fn follow_in(
                 section.name
             ));
         }
-        FastForward::Refused(why) => warn_behind(&repository, section, (&branch, &why), ui),
+        FastForward::Refused(why) => warn_behind(&repository, section, &branch, &why, ui),
         FastForward::Overtaken => {
-            warn_behind(&repository, section, (&branch, "another process is moving it"), ui);
+            warn_behind(&repository, section, &branch, "another process is moving it", ui);
         }
     }
     Ok(())
 }
 
-fn warn_behind(
-    repository: &Repository,
-    section: &RepoSection,
-    (branch, why): (&BranchName, &str),
-    ui: &mut Ui,
-) {
+fn warn_behind(repository: &Repository, section: &RepoSection, branch: &BranchName, why: &str, ui: &mut Ui) {
     ui.warn(&format!(
         "'{branch}' is behind its remote in '{}', and could not be updated: {why}",
         section.name

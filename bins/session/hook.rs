@@ -96,7 +96,7 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
         // Changes that exist when the user submits a prompt are the user's.
         "UserPromptSubmit" => {
             session_writer(repository, &session, (branch, head))?;
-            mark.set(repository, (repository.snapshot()?, head))
+            mark.set(repository, repository.snapshot()?, head)
         }
         "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
             // An agent may call tools in parallel, and then its hooks run in parallel too.
@@ -133,7 +133,7 @@ fn take_turn(
         _ => return Ok(()),
     }
     let session_writer = session_writer(repository, session, (branch, head))?;
-    commit_turn(lock, repository, &session_writer, &reported_turn, (&TurnScope::Since, Amid::Recorded))
+    commit_turn(lock, repository, &session_writer, &reported_turn, &TurnScope::Since, Amid::Recorded)
 }
 
 /// The writer of the session, which is started if it does not exist.

@@ -66,7 +66,7 @@ impl Moment {
         if repository.is_ancestor(tip, head)? {
             return Ok(Self { commit: head, point });
         }
-        let commit = merge_at(repository, (tip, head), (turn, &newest.record.session))?;
+        let commit = merge_at(repository, tip, head, turn, &newest.record.session)?;
         Ok(Self { commit, point })
     }
 }
@@ -74,8 +74,10 @@ impl Moment {
 /// Joins the work of a turn's task with what had landed by then.
 pub(super) fn merge_at(
     repository: &Repository,
-    (tip, head): (Oid, Oid),
-    (turn, session): (u32, &SessionId),
+    tip: Oid,
+    head: Oid,
+    turn: u32,
+    session: &SessionId,
 ) -> Result<Oid, Failure> {
     let tree = match repository.merge(tip, head)? {
         Merge::Clean(tree) => tree,
@@ -107,7 +109,8 @@ pub(super) fn frozen_plan(
 pub(super) fn restored_plan(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (history, moment): (&Run, &Moment),
+    history: &Run,
+    moment: &Moment,
 ) -> Result<Option<PlanRef>, Failure> {
     let Some(start) = start_at(opened, newest, moment)? else { return Ok(None) };
     let later = history.start.as_ref().and_then(|start| start.plan.as_ref());
@@ -131,7 +134,8 @@ fn start_at(
 pub(super) fn configured_in(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (turn, moment): (u32, &Moment),
+    turn: u32,
+    moment: &Moment,
 ) -> Result<Oid, Failure> {
     if turn > 0 {
         return Ok(moment.commit);

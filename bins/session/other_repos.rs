@@ -95,7 +95,7 @@ pub(super) fn seen_at(
         return Ok((others, missing));
     }
     let (session, pipeline) = (&newest.record.session, PipelineName::new(&newest.record.context.pipeline));
-    let known = known_at(opened, newest, (turn, point))?;
+    let known = known_at(opened, newest, turn, point)?;
     let first = opened.session_reader().start_of(newest)?;
     let bases = &start_in(&first)?.repositories;
     for section in workspace.sections.iter().filter(|section| !section.is_main) {
@@ -108,13 +108,13 @@ pub(super) fn seen_at(
             continue;
         };
         let base = bases.iter().find(|start| start.name == section.name.as_str()).map(|start| start.base);
-        let line = Trail::scan_line(&repository, &branch, (base, tip))?;
+        let line = Trail::scan_line(&repository, &branch, base, tip)?;
         let on_line: HashSet<Oid> = line.iter().map(|step| step.commit).collect();
         let point = match stood_at(&section.name, line, turn, &known) {
             Some(stood) => {
                 let mut trail = Trail::scan(&repository, &branch, (base, tip))?;
                 trail.events.retain(|event| !on_line.contains(&event.commit));
-                let lane = find_lane_commit((&section.name, &repository), &trail, turn, &known)?;
+                let lane = find_lane_commit(&section.name, &repository, &trail, turn, &known)?;
                 Some(join(&repository, (stood, lane), (turn, &newest.record.session))?)
             }
             None => None,
@@ -159,11 +159,7 @@ fn not_here(name: &RepoName) -> Failure {
     Failure::new(Exit::Person, words).hint("clone it first: git arborist workspace sync")
 }
 
-fn known_at(
-    opened: &OpenSessions,
-    newest: &StoredRecord,
-    (turn, point): (u32, Oid),
-) -> Result<Known, Failure> {
+fn known_at(opened: &OpenSessions, newest: &StoredRecord, turn: u32, point: Oid) -> Result<Known, Failure> {
     let base = opened.session_reader().start_of(newest)?.record.context.head;
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
@@ -212,7 +208,8 @@ fn was_there(event: &Event, turn: u32, known: &Known) -> bool {
 /// The last commit that the task of the turn had made by then in its lane there. `trail` has what is on no first-parent
 /// line. The record of the turn names its commit; others with the same status may have been made when it was repeated.
 fn find_lane_commit(
-    (name, repository): (&RepoName, &Repository),
+    name: &RepoName,
+    repository: &Repository,
     trail: &Trail,
     turn: u32,
     known: &Known,
@@ -265,7 +262,7 @@ fn join(
     if repository.is_ancestor(stood, lane)? {
         return Ok(lane);
     }
-    merge_at(repository, (stood, lane), (turn, session))
+    merge_at(repository, stood, lane, turn, session)
 }
 
 impl RepoAtTurn {
@@ -298,7 +295,7 @@ impl RepoAtTurn {
         if !is_there {
             let tasks = [(task.clone(), task.to_string())];
             let past = Past { tasks: Vec::new(), words: words.to_owned() };
-            bring_back(&mut recorder, &tasks, (tree, &changes), &past)?;
+            bring_back(&mut recorder, &tasks, tree, &changes, &past)?;
         }
         Ok(())
     }

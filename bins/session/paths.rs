@@ -58,7 +58,8 @@ pub(super) fn is_below(change: &TreeChange, paths: &[PathBuf]) -> bool {
 pub(super) fn require_committable(
     repository: &Repository,
     paths: &[PathBuf],
-    (before, now): (Oid, Oid),
+    before: Oid,
+    now: Oid,
 ) -> Result<(), Failure> {
     for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
         if repository.has_path(now, path)? || repository.has_path(before, path)? {

@@ -73,7 +73,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         // No agent is called, so these are not used.
         resume_options.approvals.clear();
     }
-    let configured = moment::configured_in(&opened, newest, (args.turn, &moment))?;
+    let configured = moment::configured_in(&opened, newest, args.turn, &moment)?;
     approvals::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
     let RecordedOptions { options, withheld } = match resume_options.changed_options(&opened, newest)? {
         Some(given) => given,
@@ -82,7 +82,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let session_worktree = session_worktree(&opened, &branch, &session, &args.continue_args, ui)?;
-    bring_configuration(&opened, &session_worktree, (configured, commit))?;
+    bring_configuration(&opened, &session_worktree, configured, commit)?;
     announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
         "new session '{session}', from turn {} of session '{}', on the branch '{branch}' in '{}'",
@@ -140,7 +140,7 @@ fn begin(
         repositories.push(other.fork(&pipeline, &session)?);
     }
     let start = SessionStart { repositories, forked_from, ..start.clone() };
-    SessionWriter::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
+    SessionWriter::begin_with(repository, session.clone(), start, clock::now(), &[made])?;
     Ok((session, branch))
 }
 
@@ -148,7 +148,8 @@ fn begin(
 fn bring_configuration(
     opened: &OpenSessions,
     session_worktree: &SessionWorktree,
-    (configured, commit): (Oid, Oid),
+    configured: Oid,
+    commit: Oid,
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     for path in TRACKED_FILES {

@@ -57,17 +57,18 @@ pub(super) fn turn(
     let (mut recorder, tree, changes) = restore(session_worktree, (branch, session), commit)?;
     let (repository, tip) = (&session_worktree.repository, recorder.head());
     let is_under_way = head == stored.record.context.head;
-    let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
+    let mut tasks = later_tasks(repository, history, commit, tip, node.filter(|_| is_under_way))?;
     if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
         tasks.push((node.clone(), node.to_string()));
     }
     let restored = bring_back(
         &mut recorder,
         &tasks,
-        (tree, &changes),
+        tree,
+        &changes,
         &Past { tasks: moment::past_tasks(opened, newest, &moment)?, words },
     )?;
-    let restored_plan = bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
+    let restored_plan = bring_back_plan(opened, newest, history, &moment, &mut recorder)?;
     ui.note(&match restored.as_slice() {
         [] => format!("turn {number} is the last one"),
         some => {
@@ -90,11 +91,12 @@ pub(super) fn turn(
 fn bring_back_plan(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (history, moment): (&Run, &Moment),
+    history: &Run,
+    moment: &Moment,
     recorder: &mut RunRecorder<'_>,
 ) -> Result<String, Failure> {
     let Some(start) = &history.start else { return Ok(String::new()) };
-    let Some(plan) = moment::restored_plan(opened, newest, (history, moment))? else {
+    let Some(plan) = moment::restored_plan(opened, newest, history, moment)? else {
         return Ok(String::new());
     };
     let repository = &opened.repository;
@@ -161,7 +163,8 @@ pub(super) struct Past {
 pub(super) fn bring_back(
     recorder: &mut RunRecorder<'_>,
     tasks: &[(TaskId, String)],
-    (tree, changes): (Oid, &[TreeChange]),
+    tree: Oid,
+    changes: &[TreeChange],
     past: &Past,
 ) -> Result<Vec<String>, Failure> {
     // Work that a killed run had not finished is undone too.
@@ -224,7 +227,8 @@ fn path_of(change: &TreeChange) -> &Path {
 fn later_tasks(
     repository: &Repository,
     history: &Run,
-    (commit, tip): (Oid, Oid),
+    commit: Oid,
+    tip: Oid,
     node: Option<&TaskId>,
 ) -> Result<Vec<(TaskId, String)>, Failure> {
     let later: HashSet<Oid> = repository.list_between(&[tip], &[commit])?.into_iter().collect();

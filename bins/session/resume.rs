@@ -71,7 +71,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     let newest = find(&opened, args, &known)?;
     let state = opened.state_of(newest);
-    refuse(&opened.repository, (newest, state), args.turn)?;
+    refuse(&opened.repository, newest, state, args.turn)?;
     Resuming::prepare(&opened, args, newest, ui)?.enter(ui)
 }
 
@@ -107,7 +107,7 @@ impl<'a> Resuming<'a> {
         }
         if let Some(moment) = moment {
             // The plan and the configuration of that turn are in force again.
-            let plan = moment::restored_plan(opened, newest, (&history, &moment))?;
+            let plan = moment::restored_plan(opened, newest, &history, &moment)?;
             approvals::require(opened, &options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
         }
         // If it is checked out, it is not moved.
@@ -268,7 +268,8 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
 /// Refuses sessions that cannot be continued.
 fn refuse(
     repository: &Repository,
-    (newest, state): (&StoredRecord, SessionState),
+    newest: &StoredRecord,
+    state: SessionState,
     turn: Option<u32>,
 ) -> Result<(), Failure> {
     let session = &newest.record.session;

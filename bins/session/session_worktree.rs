@@ -134,7 +134,7 @@ impl<'a> Follow<'a> {
             Some(from) if from == self.to => return Ok(()),
             Some(from) => {
                 let _lock = lock(repository, branch)?;
-                match repository.fast_forward_branch(branch, (from, self.to), SESSION_REASON)? {
+                match repository.fast_forward_branch(branch, from, self.to, SESSION_REASON)? {
                     FastForward::Done => {}
                     FastForward::Refused(why) => return Err(self.cannot(&why)),
                     FastForward::Overtaken => return Err(self.cannot("another process is moving it")),

@@ -85,7 +85,7 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
         }
     }
     let meant = paths.map_or(TurnScope::Since, TurnScope::Paths);
-    commit_turn(&lock, &opened.repository, &session_writer, &args.reported, (&meant, Amid::Refused))?;
+    commit_turn(&lock, &opened.repository, &session_writer, &args.reported, &meant, Amid::Refused)?;
     let turn = session_writer.newest();
     if let (true, Some(reported)) = (args.json.json, turn.record.turn()) {
         let (session, record) = (session_writer.session().to_string(), turn.commit.to_string());

@@ -347,7 +347,7 @@ impl LostWork {
         };
         let mut tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
         for ticket in &mut tickets {
-            ticket.update_state(repository, (run, elsewhere.as_ref()))?;
+            ticket.update_state(repository, run, elsewhere.as_ref())?;
         }
         for ticket in &tickets {
             let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);

@@ -81,7 +81,8 @@ pub(super) fn find(
 fn refuse_other_plan(
     repository: &Repository,
     run: &Run,
-    (path, bytes): (&Path, &[u8]),
+    path: &Path,
+    bytes: &[u8],
     plan: &Plan,
 ) -> Result<(), Failure> {
     let (Some(frozen), Some(top)) =
@@ -134,7 +135,7 @@ fn load_typed(
         }
     };
     let plan = Plan::read(&label, &bytes)?;
-    refuse_other_plan(repository, run, (&path, &bytes), &plan)?;
+    refuse_other_plan(repository, run, &path, &bytes, &plan)?;
     Ok(FoundPlan { plan: Some(plan), shown: Shown::File(label), boxes })
 }
 

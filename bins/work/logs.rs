@@ -32,7 +32,7 @@ pub(super) fn logs(args: &LogsArgs, ui: &mut Ui) -> Outcome {
     let (repository, _, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, &args.on)?;
     let named = match args.jobs.as_slice() {
-        [] => find_claiming_jobs(&repository, (&settings, &engine), &args.remote)?,
+        [] => find_claiming_jobs(&repository, &settings, &engine, &args.remote)?,
         jobs => jobs.to_vec(),
     };
     // A folder outside of the repository needs approval if a file of the repository names it.
@@ -73,7 +73,8 @@ fn summarize(failed: Vec<EngineError>) -> Outcome {
 /// The jobs that have claims on tasks, if the user names none.
 fn find_claiming_jobs(
     repository: &Repository,
-    (settings, engine): (&Settings, &Engine),
+    settings: &Settings,
+    engine: &Engine,
     remote: &str,
 ) -> Result<Vec<String>, Failure> {
     let shared = SharedWork::find(repository, settings, remote, clock::now)?;

@@ -268,11 +268,11 @@ fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
     refuse_unknown_command(args)?;
     let cancel = watch_signals();
     if let Some(url) = &args.clone {
-        enter_clone((url, args.branch.as_ref()), &cancel, ui)?;
+        enter_clone(url, args.branch.as_ref(), &cancel, ui)?;
     }
     let mut joined = Joined::default();
     let outcome = loop {
-        match try_work(args, (&request, &cancel), &mut joined, ui) {
+        match try_work(args, &request, &cancel, &mut joined, ui) {
             Ok(Some(exit)) => break Ok(exit),
             // Another worker starts the run or lands.
             Ok(None) if cancel.wait(Duration::from_millis(500)) => break Ok(Exit::Child(130)),
@@ -324,7 +324,8 @@ fn retry_failed(shared: &SharedWork, ui: &mut Ui) -> Result<(), Failure> {
 /// Works until nothing is left. `None` if the branch or the run has changed, so that everything has to be read again.
 fn try_work(
     args: &WorkArgs,
-    (request, cancel): (&RunRequest, &Cancel),
+    request: &RunRequest,
+    cancel: &Cancel,
     joined: &mut Joined,
     ui: &mut Ui,
 ) -> Result<Option<Exit>, Failure> {
@@ -386,11 +387,7 @@ fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, F
 }
 
 /// Clones a repository into a folder of the current one, unless that exists, and makes it the current one.
-fn enter_clone(
-    (url, branch): (&str, Option<&BranchName>),
-    cancel: &Cancel,
-    ui: &mut Ui,
-) -> Result<(), Failure> {
+fn enter_clone(url: &str, branch: Option<&BranchName>, cancel: &Cancel, ui: &mut Ui) -> Result<(), Failure> {
     let name =
         url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).next().unwrap_or_default();
     if name.is_empty() || name.starts_with('.') || name.contains('\\') {
@@ -404,7 +401,7 @@ fn enter_clone(
         let network = Network { silence: Duration::from_secs(60), cancel: cancel.clone() };
         // A clone that was interrupted must not be taken for a whole one.
         let draft = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        network.clone_to(url, &draft, (CloneDepth::Whole, branch))?;
+        network.clone_to(url, &draft, CloneDepth::Whole, branch)?;
         safe_files::rename(&draft, &path).context("could not name the clone")?;
         ui.note(&format!("cloned {} to {name}", arborist_core::git::shown_url(url)));
     }

@@ -34,7 +34,7 @@ pub(super) fn submit(request: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
     let (repository, config, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, request.on)?;
     let shared = SharedWork::find(&repository, &settings, request.remote, clock::now)?;
-    let planned = shared.plan_submission(&request.run, &config, (request.workers, suite()?))?;
+    let planned = shared.plan_submission(&request.run, &config, request.workers, suite()?)?;
     let (mut submission, manifest) = engine.prepare(repository.top(), planned.order)?;
     let mut commands = planned.commands.clone();
     commands.extend(engine.commands_to_approve().iter().cloned());

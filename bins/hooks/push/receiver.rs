@@ -133,7 +133,7 @@ pub(super) fn parse_sent(input: &str) -> Result<Vec<RefUpdate>, Failure> {
         words.next()?;
         parse_update(name, old, new)
     };
-    parse_lines(input, ("pre-push", "<local name> <local id> <remote name> <remote id>"), parse)
+    parse_lines(input, "pre-push", "<local name> <local id> <remote name> <remote id>", parse)
 }
 
 /// Parses the lines of `pre-receive`.
@@ -143,12 +143,13 @@ pub(super) fn parse_received(input: &str) -> Result<Vec<RefUpdate>, Failure> {
         let (old, new, name) = (words.next()?, words.next()?, words.next()?);
         parse_update(name, old, new)
     };
-    parse_lines(input, ("pre-receive", "<old id> <new id> <name>"), parse)
+    parse_lines(input, "pre-receive", "<old id> <new id> <name>", parse)
 }
 
 fn parse_lines(
     input: &str,
-    (hook, format): (&str, &str),
+    hook: &str,
+    format: &str,
     parse: impl Fn(&str) -> Option<RefUpdate>,
 ) -> Result<Vec<RefUpdate>, Failure> {
     let strange = |line: &str| {

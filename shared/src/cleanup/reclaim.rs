@@ -53,7 +53,7 @@ impl Sweep<'_> {
             let is_empty = occupants.as_ref().is_some_and(|occupants| occupants.of(&place.path).is_none());
             let is_free = is_empty && matches!(pool.find_occupant(&place.path), Ok(None));
             if is_free && self.wants(&owners_of(place)) {
-                found.extend(reclaim_in((self.repository, pool), place, patterns, mode)?);
+                found.extend(reclaim_in(self.repository, pool, place, patterns, mode)?);
             }
         }
         Ok(found)
@@ -70,7 +70,8 @@ fn owners_of(place: &WorktreeRemains) -> Vec<String> {
 }
 
 fn reclaim_in(
-    (repository, pool): (&Repository, &Pool),
+    repository: &Repository,
+    pool: &Pool,
     place: &WorktreeRemains,
     patterns: &[String],
     mode: Mode,

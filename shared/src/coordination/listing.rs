@@ -93,7 +93,7 @@ impl RemoteView {
         let mut tries = 0;
         loop {
             let listed = list(repository, (options, refs), network)?;
-            match fetch_unknown(repository, (options, refs), (&listed, network), known) {
+            match fetch_unknown(repository, options, refs, &listed, network, known) {
                 Ok(()) => return Ok(Self::of(refs, listed, known)),
                 Err(_) if tries < MAX_LISTING_TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -206,8 +206,10 @@ fn list(
 /// repository changes.
 fn fetch_unknown(
     repository: &Repository,
-    (options, refs): (&WorkOptions, &ClaimRefs),
-    (listed, network): (&[(String, Oid)], &Network),
+    options: &WorkOptions,
+    refs: &ClaimRefs,
+    listed: &[(String, Oid)],
+    network: &Network,
     known: &mut KnownCommits,
 ) -> Result<(), CoordinationError> {
     let is_unknown = |(name, commit): &&(String, Oid)| {

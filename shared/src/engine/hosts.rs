@@ -41,8 +41,7 @@ impl Submission<'_> {
         let paths: Vec<String> = paths.into_iter().collect::<Result<_, _>>()?;
         let ready: Vec<(&str, usize, String)> =
             placed.into_iter().zip(paths).map(|((place, count), path)| (place, count, path)).collect();
-        let started =
-            map_parallel(&ready, |(place, count, path)| self.start_at((place, *count), path, cancel));
+        let started = map_parallel(&ready, |(place, count, path)| self.start_at(place, *count, path, cancel));
         let is_started = |started: &&Result<Vec<String>, EngineError>| started.is_ok();
         let jobs: Vec<String> = started.iter().filter(is_started).flatten().flatten().cloned().collect();
         match started.into_iter().find_map(Result::err) {
@@ -129,7 +128,8 @@ impl Submission<'_> {
     /// Starts workers at a place. Returns their jobs.
     fn start_at(
         &self,
-        (place, count): (&str, usize),
+        place: &str,
+        count: usize,
         path: &str,
         cancel: &Cancel,
     ) -> Result<Vec<String>, EngineError> {

@@ -52,7 +52,7 @@ impl Engine {
             return Err(EngineError::no_command(&self.name, "logs"));
         }
         let Some(template) = &self.jobs else { return Ok(vec![job]) };
-        let printed = self.ask_about(("jobs", template), &job, cancel)?;
+        let printed = self.ask_about("jobs", template, &job, cancel)?;
         // The parts are at the place of the job. A part that names another one would choose the host that is called.
         let place = job.rsplit_once('/').filter(|_| !self.places.is_empty()).map(|(place, _)| place);
         let is_part = |part: &&str| is_plain_name(part) && (self.places.is_empty() || !part.contains('/'));
@@ -67,13 +67,14 @@ impl Engine {
         let job = self.require_job(job)?;
         let template = self.logs.as_ref();
         let template = template.ok_or_else(|| EngineError::no_command(&self.name, "logs"))?;
-        self.ask_about(("logs", template), &job, cancel)
+        self.ask_about("logs", template, &job, cancel)
     }
 
     /// Runs a command about a job. Its output can be long, and the command can hang.
     fn ask_about(
         &self,
-        (key, template): (&'static str, &str),
+        key: &'static str,
+        template: &str,
         job: &str,
         cancel: &Cancel,
     ) -> Result<WorkerLog, EngineError> {

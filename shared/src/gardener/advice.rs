@@ -22,6 +22,16 @@ pub(super) fn advice_on_other_plan(path: &str) -> String {
     )
 }
 
+pub(super) fn advice_to_run_all(has_failed: bool, options: &TypedOptions) -> String {
+    let TypedOptions { common, lanes, .. } = options;
+    match has_failed {
+        true => format!(
+            "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{common}{lanes}"
+        ),
+        false => format!("to run all tasks in order: git arborist gardener{common}{lanes}"),
+    }
+}
+
 pub(super) fn advice_on_finished_tasks(path: Option<&str>) -> String {
     let Some(path) = path else { return "to do all tasks again, use --new-run".to_owned() };
     format!(

@@ -146,7 +146,7 @@ impl Probe<'_> {
             let why = format!("{why}{}", suffix(&denials));
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
         }
-        if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
+        if let Some(reason) = self.find_reason_to_stay(&child, &ended, confinement.as_ref())? {
             let why = format!("{why}, in the sandbox");
             let outside = OutsideResult::Untried(UntriedOutside { reason, denials });
             return Ok(Baseline::Red { why, cause, observed, outside });
@@ -170,7 +170,8 @@ impl Probe<'_> {
     fn find_reason_to_stay(
         &self,
         child: &SandboxedChild<'_>,
-        (ended, confinement): (&SupervisedEnd, Option<&Confinement>),
+        ended: &SupervisedEnd,
+        confinement: Option<&Confinement>,
     ) -> Result<Option<&'static str>, GardenerError> {
         const MAY_BE_AGENTS: &str = "a run has worked in this clone, so the command may run code of agents";
         if !self.sandbox.may_be_left(child) {

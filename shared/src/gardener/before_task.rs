@@ -125,7 +125,8 @@ impl RunResources<'_> {
         &self,
         context: &mut TaskContext<'_>,
         recorder: &RunRecorder<'_>,
-        (task, other): (&TaskId, TaskId),
+        task: &TaskId,
+        other: TaskId,
         known_red: KnownRed,
     ) -> Result<KnownRed, GardenerError> {
         let options = self.context.options;

@@ -117,7 +117,7 @@ impl Pick {
 
 /// The tasks of a selection that are not done and have not failed in this call.
 #[must_use]
-pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[TaskId]) -> Vec<TaskId> {
+pub fn left_over(plan: &Plan, run: &Run, selection: &Selection, failed: &[TaskId]) -> Vec<TaskId> {
     left(&wanted(plan, selection), &Progress::new(Some(plan), run, PlanMarks::Count), failed)
 }
 

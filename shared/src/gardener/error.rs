@@ -7,8 +7,8 @@ use super::{
     advice::{
         ADVICE_ON_OPERATION, advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch,
         advice_on_meddling_tests, advice_on_other_plan, advice_on_parked, advice_on_several_plans,
-        advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve, baseline_advice,
-        continue_in_lane,
+        advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve, advice_to_run_all,
+        baseline_advice, continue_in_lane,
     },
     refusals::advice_on_task_branch,
 };
@@ -218,7 +218,7 @@ impl GardenerError {
         let mut ticket = ticket.map(|stored| stored.ticket);
         if let Some(ticket) = &mut ticket {
             // Whoever cannot find out more says what the queue says.
-            let _ = ticket.update_state(repository, (run, None));
+            let _ = ticket.update_state(repository, run, None);
         }
         let why =
             match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
@@ -427,13 +427,7 @@ impl Explain for GardenerError {
                 "to run its tasks: git arborist gardener --only {task}{}{}",
                 options.common, options.lanes
             ),
-            Self::NotReady { has_failed: true, options, .. } => format!(
-                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{}{}",
-                options.common, options.lanes
-            ),
-            Self::NotReady { options, .. } => {
-                format!("to run all tasks in order: git arborist gardener{}{}", options.common, options.lanes)
-            }
+            Self::NotReady { has_failed, options, .. } => advice_to_run_all(*has_failed, options),
             Self::OtherPlan { path, .. } => advice_on_other_plan(path),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
                 let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();

@@ -142,7 +142,7 @@ fn record_attempt(
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
     let changed_paths =
-        ChangedPaths::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
+        ChangedPaths::of_checkout(repository, branch, before, staged_before.unwrap_or(branch))?;
     // A file that git cannot add must not prevent every later run.
     let unreadable = unreadable.iter().filter(|found| !changed_paths.has(&found.path));
     let moved = move_unreadable(repository, after, &unreadable.collect::<Vec<_>>())?;
@@ -155,7 +155,7 @@ fn record_attempt(
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
     let unclear = restore_unclear(recorder, &attempt, &changed_paths, &mut changes)?;
-    let mut restored = restore_judges(recorder, (&attempt, known), &mut changes)?;
+    let mut restored = restore_judges(recorder, &attempt, known, &mut changes)?;
     restored.extend(unclear);
     let staged = find_staged(recorder, &changes)?;
     let tree =
@@ -206,7 +206,8 @@ fn restore_unclear(
 /// messages about them.
 fn restore_judges(
     recorder: &RunRecorder<'_>,
-    (attempt, known): (&UnfinishedAttempt, &TaskFacts<'_>),
+    attempt: &UnfinishedAttempt,
+    known: &TaskFacts<'_>,
     changes: &mut Vec<TreeChange>,
 ) -> Result<Vec<String>, GardenerError> {
     let (repository, base, head) = (recorder.repository(), recorder.tree(), recorder.head());

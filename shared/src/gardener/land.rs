@@ -336,7 +336,7 @@ impl<'a> Gardener<'a> {
         let elsewhere = OtherBranches::open(self.resources.sections, self.plan, &identity.session);
         let mut stuck = Vec::new();
         for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
-            ticket.update_state(self.repository, (&self.run, Some(&elsewhere)))?;
+            ticket.update_state(self.repository, &self.run, Some(&elsewhere))?;
             stuck.extend(ticket.trouble().is_some().then_some(ticket));
         }
         Ok(stuck)

@@ -194,7 +194,7 @@ fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, Gardener
     let parents = [head, start.base];
     let signing = repository.signing()?;
     let merged = repository.write_commit_with_parents(tree, &parents, &message, signing)?;
-    match repository.fast_forward(&lease.path, &lease.branch, (head, merged))? {
+    match repository.fast_forward(&lease.path, &lease.branch, head, merged)? {
         FastForward::Done => Ok(merged),
         FastForward::Refused(why) => Err(conflict(why)),
         FastForward::Overtaken => Err(conflict("the branch has just moved".into())),

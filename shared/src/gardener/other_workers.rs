@@ -456,7 +456,7 @@ impl<'a> Gardener<'a> {
         let commits = self.repository.find_commits(&sources)?;
         for ((task, source), commit) in waiting.clone().into_iter().zip(commits) {
             if commit != Some(source) {
-                self.distrust(state, (&task, source));
+                self.distrust(state, &task, source);
                 continue;
             }
             let branch = self.resources.context.identity.run.task_branch(&task);
@@ -483,14 +483,14 @@ impl<'a> Gardener<'a> {
             if is_complete && is_there {
                 state.finished.push(FinishedTask::adopted(task, source));
             } else {
-                self.distrust(state, (&task, source));
+                self.distrust(state, &task, source);
             }
         }
         Ok(())
     }
 
     /// Names a finished task whose branch is missing or does not complete the task, and does not wait for it to land.
-    fn distrust(&mut self, state: &mut WorkState<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
+    fn distrust(&mut self, state: &mut WorkState<'_, 'a, '_>, task: &TaskId, source: Oid) {
         let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.resources.lanes) else { return };
         remote_work.distrust(task, source);
         state.other_workers.outlook.finished.remove(task);

@@ -43,7 +43,7 @@ pub(super) fn test(
     let name = phase.name.clone();
     context.emit(&phase.id, EventKind::StepBegins { name, attempt, step: "test", by, is_phase: true });
     let log = context.create_log(&phase.id, Step::Test, attempt)?;
-    let result = context.test_phase(recorder, (phase, &commands), &mut before, &log)?;
+    let result = context.test_phase(recorder, phase, &commands, &mut before, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry =
         TaskEvent::new(phase.id.clone(), status, SubjectParts { name: &phase.name, attempt, max: 1 });

@@ -86,7 +86,8 @@ impl LeftoverWork {
     pub fn take_out(
         &self,
         recorder: &mut RunRecorder<'_>,
-        (task, name): (&TaskId, &str),
+        task: &TaskId,
+        name: &str,
         checkout: Option<&Repository>,
     ) -> Result<(Oid, String), GardenerError> {
         let (branch, tip) = (recorder.branch().clone(), recorder.head());

@@ -163,7 +163,7 @@ impl RunResources<'_> {
                     Ok(())
                 }
                 Some(_) if lanes.proofs.has_lane(&lane) => Ok(()),
-                Some((base, known)) => self.test_base(lanes, command, (base, known)),
+                Some((base, known)) => self.test_base(lanes, command, base, known),
             })
         })
     }
@@ -192,7 +192,8 @@ impl RunResources<'_> {
         &self,
         lanes: &Lanes<'_>,
         command: &str,
-        (base, known): (Oid, &KnownRed),
+        base: Oid,
+        known: &KnownRed,
     ) -> Result<(), PipelineError> {
         let tree = lanes.repository.tree_of(base)?;
         if lanes.proofs.has(tree, command) {

@@ -11,7 +11,8 @@ use crate::{
 pub fn save_own_branch(
     repository: &Repository,
     run: &BranchName,
-    (task, tip): (&TaskId, Oid),
+    task: &TaskId,
+    tip: Oid,
 ) -> Result<Option<String>, GardenerError> {
     let branch = run.task_branch(task);
     let Some(own) = repository.find_branch(&branch)? else { return Ok(None) };

@@ -198,7 +198,7 @@ fn add_plan_if_new(
 ) -> Result<(), GardenerError> {
     let (path, blob) = file;
     if let Some(link) = repository.worktree.as_ref().and_then(|top| fs::read_link(top.join(path)).ok()) {
-        return require_committed_link(repository, head, (path, &link), blob);
+        return require_committed_link(repository, head, path, &link, blob);
     }
     add_if_new(repository, head, file, added)
 }
@@ -224,7 +224,8 @@ fn add_if_new(
 fn require_committed_link(
     repository: &Repository,
     head: Oid,
-    (path, link): (&str, &Path),
+    path: &str,
+    link: &Path,
     blob: Oid,
 ) -> Result<(), GardenerError> {
     let link_blob = repository.write_blob(link.as_os_str().as_bytes())?;
@@ -392,7 +393,7 @@ impl UnacceptedChange {
         let Some(start) = &run.start else { return Ok(None) };
         let accepted = repository.find_path(start.accepted, path)?.map(|_| start.accepted);
         let (by, changes) = match run.scope.tip {
-            Some(tip) => last_change(repository, (start.accepted, tip), path)?,
+            Some(tip) => last_change(repository, start.accepted, tip, path)?,
             None => (None, 0),
         };
         let committed = run.scope.tip.map(|tip| repository.find_path(tip, path)).transpose()?.flatten();
@@ -481,7 +482,8 @@ impl UnacceptedChange {
 /// The last commit of a range that changed a file, with its task, and how many commits changed it.
 fn last_change(
     repository: &Repository,
-    (from, tip): (Oid, Oid),
+    from: Oid,
+    tip: Oid,
     path: &str,
 ) -> Result<(Option<TaskChange>, usize), GitError> {
     let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];

@@ -264,7 +264,7 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
     };
     let (site, result) = match site {
         Ok(site) => {
-            let (site, result) = work_at(tools, (task, work), (site, &mut other_repos), &mut events, reports);
+            let (site, result) = work_at(tools, task, work, site, &mut other_repos, &mut events, reports);
             let result = result.map_err(|error| site.explain(error));
             (Some(site), result)
         }
@@ -284,8 +284,10 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
 
 fn work_at(
     tools: &RunResources<'_>,
-    (task, work): (&Task, JobKind),
-    (site, other_repos): (TaskCheckout, &mut Vec<OtherRepo>),
+    task: &Task,
+    work: JobKind,
+    site: TaskCheckout,
+    other_repos: &mut Vec<OtherRepo>,
     written: &mut Vec<Event>,
     reports: &SyncSender<ThreadReport>,
 ) -> (TaskCheckout, Result<TaskEnd, GardenerError>) {
@@ -313,7 +315,7 @@ fn work_at(
         tools.equip(&mut context, task, std::mem::take(other_repos));
         let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
-            JobKind::Task(start) => run_task(tools, (&mut context, &mut recorder), task, *start, written),
+            JobKind::Task(start) => run_task(tools, &mut context, &mut recorder, task, *start, written),
             JobKind::Phase(before) => phase::test((&mut context, &mut recorder), (task, before), written)
                 .map_err(GardenerError::from),
         };
@@ -363,7 +365,8 @@ fn test_in_scratch(
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
     tools: &RunResources<'_>,
-    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
+    context: &mut TaskContext<'_>,
+    recorder: &mut RunRecorder<'_>,
     task: &Task,
     start: TaskStart,
     written: &mut Vec<Event>,
@@ -382,7 +385,7 @@ fn run_task(
         is_retried,
     } = start;
     let known_red = match leftovers {
-        Some(other) => tools.test_leftovers(context, recorder, (&task.id, other), known_red)?,
+        Some(other) => tools.test_leftovers(context, recorder, &task.id, other, known_red)?,
         None => known_red,
     };
     let tip = recorder.head();
@@ -397,7 +400,7 @@ fn run_task(
     let tests_before = TestsBefore { counts: counts_before, base: Some(base.commit), allows_fewer };
     let known = events.len();
     if is_interrupted {
-        record_left((context, recorder), task, &mut events, None)?;
+        record_left(context, recorder, task, &mut events, None)?;
     }
     context.checkpoints.begin(recorder.tree());
     let mut run = TaskRun {
@@ -421,7 +424,7 @@ fn run_task(
     if let Err(error) = &result
         && error.is_interruption()
     {
-        let _ = record_left((context, recorder), task, &mut events, Some(&error.reason()));
+        let _ = record_left(context, recorder, task, &mut events, Some(&error.reason()));
     }
     let result = result.map_err(|error| error.after(&task.id, &events));
     written.extend(events.drain(known..));
@@ -430,7 +433,8 @@ fn run_task(
 
 /// Records attempts of the task that were started and not ended.
 fn record_left(
-    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
+    context: &mut TaskContext<'_>,
+    recorder: &mut RunRecorder<'_>,
     task: &Task,
     events: &mut Vec<Event>,
     why: Option<&str>,

@@ -103,7 +103,7 @@ impl WorkBase {
         let tree = repository.tree_of(work.tip)?;
         let base = match begun.get(&work.tip) {
             Some(found) => {
-                let tree = apply_difference(repository, found.from, tree, (found.base, &mut conflicts))?;
+                let tree = apply_difference(repository, found.from, tree, found.base, &mut conflicts)?;
                 Self { commit: found.commit, tree }
             }
             None => Self::fresh(work.tip, tree),
@@ -219,7 +219,7 @@ impl<'a> Graph<'a> {
             let found = match begun.get(&parent) {
                 Some(before) => {
                     let tree = self.tree(repository, parent)?;
-                    let base = apply_difference(repository, before.from, tree, (before.base, conflicts))?;
+                    let base = apply_difference(repository, before.from, tree, before.base, conflicts)?;
                     BaseState { from: node.tree, base, commit: before.commit }
                 }
                 None => BaseState { from: node.tree, base: self.tree(repository, parent)?, commit: parent },
@@ -241,8 +241,8 @@ impl<'a> Graph<'a> {
         let mut base = node.tree;
         for (parent, found) in &known {
             let tree = self.tree(repository, *parent)?;
-            let without = apply_difference(repository, found.from, tree, (found.base, conflicts))?;
-            base = apply_difference(repository, tree, base, (without, conflicts))?;
+            let without = apply_difference(repository, found.from, tree, found.base, conflicts)?;
+            base = apply_difference(repository, tree, base, without, conflicts)?;
         }
         Ok(Some(BaseState { from: node.tree, base, commit: first.commit }))
     }
@@ -295,7 +295,8 @@ fn apply_difference(
     repository: &Repository,
     from: Oid,
     to: Oid,
-    (base, conflicts): (Oid, &mut Conflicts),
+    base: Oid,
+    conflicts: &mut Conflicts,
 ) -> Result<Oid, GitError> {
     if from == to || base == to {
         return Ok(base);

@@ -105,7 +105,7 @@ impl JoinedGraph<'_> {
         let graph = self.graph;
         let reverts = Reverts::find(graph, |node| self.is_landed(node));
         let groups = tasks::group(graph, self.session, |node| self.is_landed(node));
-        let landed = tasks::judge_all((graph, self.sources), groups, &reverts);
+        let landed = tasks::judge_all(graph, self.sources, groups, &reverts);
         let everywhere = tasks::group(graph, self.session, |_| true);
         let events: HashMap<&TaskId, &[u32]> =
             everywhere.iter().map(|group| (&group.task, group.nodes.as_slice())).collect();

@@ -142,7 +142,7 @@ impl HandMerges {
         }
         let mut owner: Vec<Option<usize>> = vec![None; graph.entries.len()];
         for (at, node) in nodes.iter().enumerate().rev() {
-            let brought = brought_by(graph, (*node, at), &mut owner);
+            let brought = brought_by(graph, *node, at, &mut owner);
             let entry = graph.entry(*node);
             let task_of = |node: &u32| graph.entry(*node).event().and_then(|event| event.task()).cloned();
             if entry.event().is_none() {
@@ -203,7 +203,7 @@ fn mark_merged(
         without_reports(line.changes(merged.base, completion)?, history).map(|change| change.path).collect();
     let mut own = line.changes(before, completion)?;
     own.retain(|change| work.contains(&change.path));
-    let found = line.follow((merged.at, before), &own, &history.id)?;
+    let found = line.follow(merged.at, before, &own, &history.id)?;
     let (merge, is_partial) = (merge.id, found.taken_back.len() < found.count);
     match found.by.filter(|_| !is_partial) {
         Some(by) => {
@@ -250,7 +250,7 @@ fn find_reverted_squash(
         if wanted.is_empty() || !wanted.iter().all(is_there) {
             continue;
         }
-        let found = line.follow((at, before), &wanted, &history.id)?;
+        let found = line.follow(at, before, &wanted, &history.id)?;
         let is_partial = found.taken_back.len() < found.count;
         return Ok(found.by.map(|by| RevertedMerge { merge: commit.id, by, is_partial, place: None }));
     }
@@ -285,7 +285,7 @@ impl TaskHistory {
         {
             own = repository.changes(repository.tree_of(before)?, tree)?;
         }
-        let found = line.follow((commits.len() - 1, before), &own, &self.id)?;
+        let found = line.follow(commits.len() - 1, before, &own, &self.id)?;
         let is_partial = found.taken_back.len() < found.count;
         match found.by {
             Some(by) if !is_partial => {
@@ -386,7 +386,7 @@ fn without_reports(changes: Vec<TreeChange>, history: &TaskHistory) -> impl Iter
 }
 
 /// The commits that came to the line with the commit at `at`: its ancestors without an owner yet, and itself.
-fn brought_by(graph: &Graph, (node, at): (u32, usize), owner: &mut [Option<usize>]) -> Vec<u32> {
+fn brought_by(graph: &Graph, node: u32, at: usize, owner: &mut [Option<usize>]) -> Vec<u32> {
     let (mut brought, mut open) = (Vec::new(), vec![node]);
     while let Some(node) = open.pop() {
         if owner[node as usize].is_none() {

@@ -229,7 +229,7 @@ impl Run {
         let hand_merges = HandMerges::find(&walk.graph, tip, !branches.is_empty());
         let (mut tasks, unproven) = if branches.is_empty() {
             let groups = tasks::group(&walk.graph, session, |_| true);
-            let judged = tasks::judge_all((&walk.graph, sources), groups, &reverts);
+            let judged = tasks::judge_all(&walk.graph, sources, groups, &reverts);
             let unproven = tasks::unproven(&walk.graph, judged.iter());
             (tasks::histories(walk.graph, judged), unproven)
         } else {

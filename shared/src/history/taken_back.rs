@@ -57,7 +57,8 @@ impl Line<'_> {
     /// Follows `own`, the changes of `task` that the commit at `at` brought on top of `before`.
     pub(super) fn follow(
         &self,
-        (at, before): (usize, Oid),
+        at: usize,
+        before: Oid,
         own: &[TreeChange],
         task: &TaskId,
     ) -> Result<Followed, GitError> {

@@ -64,7 +64,8 @@ pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(
 
 /// Judges all tasks of a run at once.
 pub(super) fn judge_all(
-    (graph, sources): (&Graph, CommitFacts),
+    graph: &Graph,
+    sources: CommitFacts,
     groups: Vec<Group>,
     reverts: &Reverts,
 ) -> Vec<Judged> {

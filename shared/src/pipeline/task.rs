@@ -280,7 +280,7 @@ impl TaskRun<'_, '_, '_> {
 
     /// Adds a recorded event to the state from which the next step is decided, and reports it.
     pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
-        self.recorded_with(event, why, (expense, StepChanges::default()));
+        self.recorded_with(event, why, expense, StepChanges::default());
     }
 
     /// Like [`Self::recorded`], with what the step changed.
@@ -288,7 +288,8 @@ impl TaskRun<'_, '_, '_> {
         &mut self,
         event: Event,
         why: Option<&str>,
-        (expense, changes): (Expense, StepChanges),
+        expense: Expense,
+        changes: StepChanges,
     ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);

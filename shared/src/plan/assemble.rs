@@ -59,10 +59,10 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: PlanDraft) -> Result<Plan,
         draft.task.depends_on = once_each(&draft.needs);
     }
     match shape_of(&drafts, &index).sort() {
-        Ok(flow) if problems.is_empty() => Ok(finish(files, drafts, (index, flow, warnings))),
+        Ok(flow) if problems.is_empty() => Ok(finish(files, drafts, index, flow, warnings)),
         Ok(_) => Err(wrong(files, problems, warnings)),
         Err(circle) => {
-            problems.append(&mut circles(files, drafts, (&index, circle)));
+            problems.append(&mut circles(files, drafts, &index, circle));
             Err(wrong(files, problems, warnings))
         }
     }
@@ -72,7 +72,8 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: PlanDraft) -> Result<Plan,
 fn circles(
     files: &[SpecFile<'_>],
     mut drafts: Vec<DraftNode>,
-    (index, first): (&HashMap<TaskId, usize>, Vec<usize>),
+    index: &HashMap<TaskId, usize>,
+    first: Vec<usize>,
 ) -> Vec<Problem> {
     /// Who has more of them sees the others with the next check; looking for each takes as long as reading the plan.
     const MAX_CYCLES: usize = 20;
@@ -94,7 +95,9 @@ fn circles(
 fn finish(
     files: &[SpecFile<'_>],
     drafts: Vec<DraftNode>,
-    (index, flow, warnings): (HashMap<TaskId, usize>, Flow, Vec<Problem>),
+    index: HashMap<TaskId, usize>,
+    flow: Flow,
+    warnings: Vec<Problem>,
 ) -> Plan {
     Plan {
         reasons: drafts.iter().map(|draft| reasons(files, draft)).collect(),

@@ -130,7 +130,7 @@ impl Pipes {
     /// Reads the rest of both streams. `on_silence` is called whenever nothing arrives for a while.
     fn read(self, wait: ProgramWait, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
         match self {
-            Self::Fresh(out, err) => read_both((out, err), wait, on_silence),
+            Self::Fresh(out, err) => read_both(out, err, wait, on_silence),
             Self::Streamed(mut reader, complaints) => {
                 let mut rest = Vec::new();
                 reader.read_to_end(&mut rest)?;
@@ -262,7 +262,8 @@ impl Drop for RunningProgram {
 
 /// Reads both streams until they end, whichever has data: a program can block on one while we wait for the other.
 fn read_both(
-    (mut out, mut err): (ChildStdout, ChildStderr),
+    mut out: ChildStdout,
+    mut err: ChildStderr,
     mut wait: ProgramWait,
     mut on_silence: impl FnMut(),
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {

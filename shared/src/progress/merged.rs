@@ -23,7 +23,8 @@ pub struct MergedRun {
 /// the same if its id and its name are, because another plan may use the same ids.
 pub fn tasks_done_by(
     repository: &Repository,
-    (tip, others): (Oid, &[BranchName]),
+    tip: Oid,
+    others: &[BranchName],
     plan: &Plan,
 ) -> Result<Vec<MergedRun>, HistoryError> {
     let mut found = Vec::new();

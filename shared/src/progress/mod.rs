@@ -324,7 +324,7 @@ impl Progress<'_> {
                 |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
             let are_there = phase.children.iter().all(is_there);
             let has_passed = || self.has_passed(phase, node.history);
-            self.nodes[at].state = phase_state(phase, (&below, are_there), has_passed);
+            self.nodes[at].state = phase_state(phase, &below, are_there, has_passed);
         }
     }
 
@@ -383,11 +383,7 @@ fn has_passed_gates(landing: &Event, phase: &TaskId) -> bool {
 }
 
 /// A task that is complete on its own branch only is not available to others, so its phase is not complete.
-fn phase_state(
-    phase: &Task,
-    (below, are_there): (&[State], bool),
-    has_passed: impl FnOnce() -> bool,
-) -> State {
+fn phase_state(phase: &Task, below: &[State], are_there: bool, has_passed: impl FnOnce() -> bool) -> State {
     if below.iter().all(|state| *state == State::Skipped) {
         return State::Skipped;
     }

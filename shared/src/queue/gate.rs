@@ -61,14 +61,14 @@ impl Gate {
 
     /// A gate that tests something that only a task or phase adds.
     #[must_use]
-    pub fn of_test(name: &str, test: &TestCommand, (origin, timeout): (Origin, u64)) -> Self {
+    pub fn of_test(name: &str, test: &TestCommand, origin: Origin, timeout: u64) -> Self {
         let timeout = test.timeout.unwrap_or(timeout);
         Self { own: true, is_test: true, timeout, ..Self::new(name, &test.command, origin) }
     }
 
     /// The test command of a run as the gate of every landing. If it fails on the target too, no task is to blame.
     #[must_use]
-    pub fn of_test_command(command: &str, (origin, timeout): (Origin, u64)) -> Self {
+    pub fn of_test_command(command: &str, origin: Origin, timeout: u64) -> Self {
         Self { is_test: true, timeout, ..Self::new("test", command, origin) }
     }
 

@@ -189,7 +189,8 @@ impl<'a> Queue<'a> {
     /// Opens the conflict of a task in a worktree for a person, or takes their resolution back into the queue.
     pub fn hand_over(
         &self,
-        (task, other_files): (&TaskId, OtherFiles),
+        task: &TaskId,
+        other_files: OtherFiles,
         options: &QueueOptions,
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<Handover, QueueError> {

@@ -175,7 +175,7 @@ impl QueuePlan {
         let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
         let gate = |test: &TestCommand| {
             let name = format!("{} test", test.kind.as_str());
-            Gate::of_test(&name, test, (Origin::Repository, test_time))
+            Gate::of_test(&name, test, Origin::Repository, test_time)
         };
         let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
         let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
@@ -327,7 +327,7 @@ impl QueueOptions {
     /// Sets the run's test command, which an option may give instead of the settings.
     #[must_use]
     pub fn with_test_command(self, command: Option<&str>, origin: Origin) -> Self {
-        let gate = |command: &str| Gate::of_test_command(command, (origin, self.test_time));
+        let gate = |command: &str| Gate::of_test_command(command, origin, self.test_time);
         Self { usual_test: command.filter(|command| !command.trim().is_empty()).map(gate), ..self }
     }
 
@@ -380,7 +380,7 @@ impl QueueOptions {
 fn phase_gates(phase: &Task, test_time: u64) -> Option<(TaskId, Vec<Gate>)> {
     let gate = |test: &TestCommand| {
         let name = format!("{} of {}", test.kind.as_str(), phase.id);
-        Gate::of_test(&name, test, (Origin::Repository, test_time))
+        Gate::of_test(&name, test, Origin::Repository, test_time)
     };
     let gates: Vec<Gate> = phase.own_tests().map(gate).collect();
     (!gates.is_empty()).then(|| (phase.id.clone(), gates))
@@ -412,7 +412,7 @@ fn test_time(settings: &Settings) -> u64 {
 fn usual_test(settings: &Settings) -> Option<Gate> {
     let command =
         settings.general.test_command.as_ref().filter(|command| !command.value.trim().is_empty())?;
-    Some(Gate::of_test_command(&command.value, (command.origin, test_time(settings))))
+    Some(Gate::of_test_command(&command.value, command.origin, test_time(settings)))
 }
 
 fn batch(settings: &MergeSettings) -> Batch {

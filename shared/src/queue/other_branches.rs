@@ -57,7 +57,8 @@ impl OtherBranches {
     pub fn of_run(
         repository: &Repository,
         settings: &Settings,
-        (run, plan): (&Run, Option<&Plan>),
+        run: &Run,
+        plan: Option<&Plan>,
     ) -> Result<Option<Self>, WorkspaceError> {
         let (Some(start), Some(plan)) = (&run.start, plan) else { return Ok(None) };
         if plan.tasks.iter().all(|task| task.repos.is_empty()) {
@@ -134,7 +135,8 @@ impl Ticket {
     pub fn update_state(
         &mut self,
         repository: &Repository,
-        (run, elsewhere): (&Run, Option<&OtherBranches>),
+        run: &Run,
+        elsewhere: Option<&OtherBranches>,
     ) -> Result<(), QueueError> {
         if let TicketState::Parked { commit } = self.state {
             let position = Target::new(repository, &self.into).find()?;

@@ -186,7 +186,7 @@ impl<'a> Target<'a> {
                 BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None, None))),
                 BranchUse::CheckedOut(place) => place,
             };
-            match self.repository.fast_forward(&place, self.into, (from, to))? {
+            match self.repository.fast_forward(&place, self.into, from, to)? {
                 FastForward::Done => return Ok(MoveResult::Done),
                 _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
                 FastForward::Refused(refusal) => {
@@ -360,14 +360,14 @@ pub fn accept_others_commits(
         if !repository.is_ancestor(from, to)? {
             return Err(QueueError::Rewound { into: into.clone(), from, to });
         }
-        let commits = commits_between(repository, (into, scope), (from, to))?;
+        let commits = commits_between(repository, into, scope, from, to)?;
         // A commit that names no session would count as the run's as well.
         let is_claim = |commit: &&RawCommit| {
             let event = Event::of(commit).filter(|event| event.branch() == scope);
             event.is_some_and(|event| event.session().is_none() || event.session().as_ref() == session)
         };
         if let Some(forged) = commits.iter().find(is_claim) {
-            let done = repository.remove_forged_commits(&into.to_ref(), scope, (from, to))?;
+            let done = repository.remove_forged_commits(&into.to_ref(), scope, from, to)?;
             let done = done.map(|done| format!(": {done}")).unwrap_or_default();
             return Err(QueueError::Forged { into: into.clone(), commit: forged.id, done });
         }
@@ -380,8 +380,10 @@ pub fn accept_others_commits(
 /// even if another process merged them.
 fn commits_between(
     repository: &Repository,
-    (into, scope): (&BranchName, &BranchName),
-    (from, to): (Oid, Oid),
+    into: &BranchName,
+    scope: &BranchName,
+    from: Oid,
+    to: Oid,
 ) -> Result<Vec<RawCommit>, QueueError> {
     let mut revisions = vec![to.to_string(), format!("^{from}")];
     // A landing that another process both parked and brought up is not the run's own.

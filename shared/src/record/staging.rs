@@ -87,7 +87,7 @@ impl RunRecorder<'_> {
         other_moves: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         let StagedCommit { tree, tip, changes, index } = staged;
-        self.write_with_mark((changes, index), other_moves, |recorder, moves| {
+        self.write_with_mark(changes, index, other_moves, |recorder, moves| {
             recorder.record_over(event, tree, tip, moves)
         })
     }
@@ -104,7 +104,8 @@ impl RunRecorder<'_> {
     /// Accepts that the refs were moved as [`StepMoves::to`] says, and updates the index.
     pub fn finish_step(
         &mut self,
-        (prepared, moves): (PreparedCommit, StepMoves),
+        prepared: PreparedCommit,
+        moves: StepMoves,
         staged: &StagedCommit<'_>,
     ) -> Result<Event, RecordError> {
         let event = self.accept(prepared);
@@ -118,14 +119,15 @@ impl RunRecorder<'_> {
     /// Moves the branch to a prepared step, and other refs with it.
     pub fn commit_step(
         &mut self,
-        (prepared, moves): (PreparedCommit, StepMoves),
+        prepared: PreparedCommit,
+        moves: StepMoves,
         staged: &StagedCommit<'_>,
         other_moves: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         let beside: Vec<RefMove<'_>> =
             moves.begin_move().into_iter().chain(other_moves.iter().copied()).collect();
         self.move_branch(prepared.commit, moves.tip, &beside)?;
-        self.finish_step((prepared, moves), staged)
+        self.finish_step(prepared, moves, staged)
     }
 
     /// Records the prepared commit of a turn, and updates the index. The agent is still working in the checkout, so nothing is written
@@ -183,7 +185,7 @@ impl RunRecorder<'_> {
         tree: Oid,
         changes: &[TreeChange],
     ) -> Result<Oid, RecordError> {
-        self.write_with_mark((changes, None), &[], |recorder, moves| recorder.record_run(event, tree, moves))
+        self.write_with_mark(changes, None, &[], |recorder, moves| recorder.record_run(event, tree, moves))
     }
 
     fn update_index_and_files(
@@ -205,7 +207,8 @@ impl RunRecorder<'_> {
     /// Records something with a mark, updates the index, and removes the mark.
     fn write_with_mark<T>(
         &mut self,
-        (changes, index): (&[TreeChange], Option<&IndexFile>),
+        changes: &[TreeChange],
+        index: Option<&IndexFile>,
         other_moves: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
@@ -308,7 +311,7 @@ fn catch_up(
     repository.stage(&unchanged_since(before)?)?;
     // Asked again, because the index has just changed.
     if files == Files::Rewrite {
-        repository.remove_half_written(branch, (before, head), &unchanged_since(head)?)?;
+        repository.remove_half_written(branch, before, head, &unchanged_since(head)?)?;
     }
     match files {
         Files::Write | Files::Rewrite => repository.write_missing(&unchanged_since(head)?),

@@ -134,7 +134,7 @@ impl OpenRun {
         if self.request.source == CallSource::Agents && !self.has_no_task_left {
             let runners = &self.options.runners;
             let uses = runners.list_sandbox_uses_of(&planned.plan)?;
-            require_sandbox(&uses, (&self.options, &self.workspace), &self.repository)?;
+            require_sandbox(&uses, &self.options, &self.workspace, &self.repository)?;
             require_programs(&runners.chains(&planned.plan)?)?;
             runners.require_commands(&planned.plan)?;
         }

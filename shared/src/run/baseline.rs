@@ -44,7 +44,7 @@ impl OpenRun {
     ) -> Result<(), GardenerError> {
         // An empty command was given or recorded as the user's decision.
         let is_decided = self.request.new_run || self.request.flags.test_command.is_some();
-        let Some(untested) = self.find_untested((planned, selection), run).first().copied() else {
+        let Some(untested) = self.find_untested(planned, selection, run).first().copied() else {
             return Ok(());
         };
         let tested = run.tasks.iter().find(|history| {
@@ -64,7 +64,8 @@ impl OpenRun {
     /// The selected tasks that are left and have no test command.
     pub(super) fn find_untested<'p>(
         &self,
-        (planned, selection): (&'p Planned, &Selection),
+        planned: &'p Planned,
+        selection: &Selection,
         run: &Run,
     ) -> Vec<&'p Task> {
         let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
@@ -89,14 +90,14 @@ impl OpenRun {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
             None => self.head,
         };
-        let Some(command) = self.untested_command(planned, run, (lanes, tip))? else {
+        let Some(command) = self.untested_command(planned, run, lanes, tip)? else {
             return Ok(Body::default());
         };
         let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let test = BaselineTest { command, log: &log, secrets: &secrets };
-        let baseline = guard.end(self.run_baseline(&test, (lanes, tip), orphan_lock))?;
+        let baseline = guard.end(self.run_baseline(&test, lanes, tip, orphan_lock))?;
         if let Some(words) = baseline.log_warning() {
             listener.warn(&words);
         }
@@ -185,7 +186,8 @@ impl OpenRun {
         &self,
         planned: &Planned,
         run: &Run,
-        (lanes, tip): (Option<&Lanes<'_>>, Oid),
+        lanes: Option<&Lanes<'_>>,
+        tip: Oid,
     ) -> Result<Option<&str>, Failure> {
         let command = self.options.test_command.as_deref();
         let is_tool = |command: &&str| {
@@ -259,7 +261,8 @@ impl OpenRun {
     fn run_baseline(
         &self,
         &BaselineTest { command, log, secrets }: &BaselineTest<'_>,
-        (lanes, tip): (Option<&Lanes<'_>>, Oid),
+        lanes: Option<&Lanes<'_>>,
+        tip: Oid,
         orphan_lock: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
         let probe = |dir, places| Probe {

@@ -62,7 +62,7 @@ impl RunPlace {
         // On a session branch, that session continues here. A new session gets its own branch.
         let is_elsewhere = if here.is_some() { request.new_run } else { is_wanted };
         if is_elsewhere {
-            return Self::choose_session(repository, request, (settings, workspace));
+            return Self::choose_session(repository, request, settings, workspace);
         }
         let branch = repository.head.branch.clone().ok_or_else(|| GardenerError::detached(repository))?;
         let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
@@ -72,7 +72,8 @@ impl RunPlace {
     fn choose_session(
         repository: &Repository,
         request: &RunRequest,
-        (settings, workspace): (&Settings, &Workspace),
+        settings: &Settings,
+        workspace: &Workspace,
     ) -> Result<RunPlace, Failure> {
         let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
         let plan = find_plan(repository, request, settings);
@@ -100,7 +101,7 @@ impl RunPlace {
         }
         let Some(last) = last else {
             if let Some(plan) = plan.as_deref().filter(|_| !request.new_run) {
-                refuse_unfinished_elsewhere(repository, (main, workspace), (&pipeline, plan))?;
+                refuse_unfinished_elsewhere(repository, main, workspace, &pipeline, plan)?;
             }
             let session = start::new_session(head);
             let branch = main.session_branch(&pipeline, &session)?;
@@ -161,7 +162,7 @@ impl OpenRun {
     ) -> Result<Self, Failure> {
         let session = self.session(run).clone();
         self.refuse_behind(&session)?;
-        self.refuse_beside_workers((&planned.plan, run), listener)?;
+        self.refuse_beside_workers(&planned.plan, run, listener)?;
         self.fetch_repositories(&session, planned, run, listener)?;
         let Some(pending_move) = self.pending_move.take() else {
             return Ok(self);
@@ -207,7 +208,7 @@ impl OpenRun {
         let start = self.start(planned, plan)?;
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
-        SessionWriter::begin_with(&self.repository, (session.clone(), start), (self.clock)(), &[made])?;
+        SessionWriter::begin_with(&self.repository, session.clone(), start, (self.clock)(), &[made])?;
         listener.report_branch(self.workspace.main(), &self.branch, base);
         Ok(())
     }

@@ -248,7 +248,7 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         listener: &mut dyn RunListener,
     ) {
-        let untested = self.find_untested((planned, selection), run).len();
+        let untested = self.find_untested(planned, selection, run).len();
         let lands_untested =
             !self.has_no_task_left && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         // An empty option turns off the tests of a run that had some.

@@ -97,7 +97,7 @@ impl OpenRun {
         let (tip, run) = self.scan_recorded_now()?;
         // A run that was stopped by an error did not count what is left.
         let left = match stopped {
-            Some(_) => left_over((&planned.plan, &run), selection, &summary.failed),
+            Some(_) => left_over(&planned.plan, &run, selection, &summary.failed),
             None => summary.left.clone(),
         };
         let summary = &Summary { left, ..summary.clone() };

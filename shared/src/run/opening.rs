@@ -111,7 +111,7 @@ impl OpenRun {
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let options = effective_options(&request, &settings, &workspace, &repository)?;
-        require_sandbox(&options.runners.list_sandbox_uses(), (&options, &workspace), &repository)?;
+        require_sandbox(&options.runners.list_sandbox_uses(), &options, &workspace, &repository)?;
         for (role, runner) in options.runners.list_uses() {
             options.sandbox.require_network_control(Some(role.as_str()), Some(&runner))?;
         }
@@ -128,7 +128,7 @@ impl OpenRun {
             home,
             has_session_branch: session.is_some(),
             has_no_run_commit: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
-                || is_first_in_shallow(&repository, &request, (&branch, head))?,
+                || is_first_in_shallow(&repository, &request, &branch, head)?,
             pending_move,
             saved_checkouts: Mutex::default(),
             brings_plan: false,
@@ -230,7 +230,8 @@ impl OpenRun {
 fn is_first_in_shallow(
     repository: &Repository,
     request: &RunRequest,
-    (branch, head): (&BranchName, Oid),
+    branch: &BranchName,
+    head: Oid,
 ) -> Result<bool, Failure> {
     if !repository.is_shallow || request.new_run {
         return Ok(repository.is_shallow);
@@ -260,7 +261,8 @@ pub(super) fn effective_options(
 /// Refuses settings of the sandbox that cannot be enforced.
 pub(super) fn require_sandbox(
     uses: &[SandboxUse],
-    (options, workspace): (&RunOptions, &Workspace),
+    options: &RunOptions,
+    workspace: &Workspace,
     repository: &Repository,
 ) -> Result<(), SandboxError> {
     options.sandbox.require_supported(uses)?;

@@ -56,8 +56,10 @@ impl OpenRun {
                 if let Some(path) = planned.file.as_ref().map(|file| file.path.as_str()) {
                     refuse_unfinished_elsewhere(
                         repository,
-                        (main, &self.workspace),
-                        (&planned.pipeline(), path),
+                        main,
+                        &self.workspace,
+                        &planned.pipeline(),
+                        path,
                     )?;
                 }
             }
@@ -131,7 +133,7 @@ impl OpenRun {
             ));
             return Ok(());
         }
-        match repository.fast_forward_branch(branch, (here, there), SESSION_REASON)? {
+        match repository.fast_forward_branch(branch, here, there, SESSION_REASON)? {
             FastForward::Done => {
                 let (name, range) = (&section.name, format!("{}..{}", here.short(), there.short()));
                 listener.warn(&format!(
@@ -166,8 +168,10 @@ fn continued_elsewhere(session: &SessionId) -> Failure {
 /// Refuses to start a plan again that this user has started in another clone, if a remote has unfinished work of it.
 pub(super) fn refuse_unfinished_elsewhere(
     repository: &Repository,
-    (main, workspace): (&RepoSection, &Workspace),
-    (pipeline, plan): (&PipelineName, &str),
+    main: &RepoSection,
+    workspace: &Workspace,
+    pipeline: &PipelineName,
+    plan: &str,
 ) -> Result<(), Failure> {
     let prefix = format!("{}{pipeline}/", main.prefix);
     let branch_of = |name: &str| -> Option<BranchName> {

@@ -169,7 +169,7 @@ impl OpenRun {
             Some(_) => run.others.clone(),
             None => Run::scan_others(&self.repository, &scope)?,
         };
-        Ok(tasks_done_by(&self.repository, (self.head, &others), plan)?)
+        Ok(tasks_done_by(&self.repository, self.head, &others, plan)?)
     }
 
     /// A task given as text has no plan to compare, but the configuration of its run is frozen as well.

@@ -45,7 +45,7 @@ impl RunPushes {
     pub(super) fn close(&mut self, end: RunEnd, cancel: &Cancel, listener: &mut dyn RunListener) -> bool {
         let Some(pusher) = self.pusher.take() else { return false };
         let was_stopped = cancel.is_cancelled();
-        let reports = pusher.close(end, (cancel, GRACE));
+        let reports = pusher.close(end, cancel, GRACE);
         reports.iter().for_each(|report| self.report_push(report, listener));
         !was_stopped && cancel.is_cancelled() && !self.unpushed.is_empty()
     }

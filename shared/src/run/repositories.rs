@@ -134,7 +134,8 @@ impl OpenRun {
             }
             other_repos.push(self.enter_other_repo(
                 section,
-                (repository, branch.clone()),
+                repository,
+                branch.clone(),
                 session,
                 planned,
                 listener,
@@ -146,7 +147,8 @@ impl OpenRun {
     fn enter_other_repo(
         &self,
         section: &RepoSection,
-        (repository, branch): (&Repository, BranchName),
+        repository: &Repository,
+        branch: BranchName,
         session: &SessionId,
         planned: &Planned,
         listener: &mut dyn RunListener,

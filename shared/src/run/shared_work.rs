@@ -114,7 +114,7 @@ impl SharedWork {
 
     /// The newest record of a session that a worker has published. `Err` names the workers that have published some.
     pub fn find_record(&self, session: &SessionId, worker: &WorkerName) -> Result<StoredRecord, Failure> {
-        let found = RemoteWork::fetch_records(&self.repository, (&self.options, &self.network))?;
+        let found = RemoteWork::fetch_records(&self.repository, &self.options, &self.network)?;
         let reader = SessionReader::new(&self.repository);
         let newest = found.get(worker).map(|commit| reader.load(*commit, session)).transpose();
         if let Ok(Some(newest)) = newest {
@@ -151,7 +151,7 @@ impl SharedWork {
 
     /// Removes the claims of failed tasks, so that workers try them again. Returns the tasks.
     pub fn retry_failed(&self) -> Result<Vec<TaskId>, CoordinationError> {
-        RemoteWork::forget_failed(&self.repository, (&self.options, &self.network))
+        RemoteWork::forget_failed(&self.repository, &self.options, &self.network)
     }
 
     /// Starts to work with others.
@@ -200,7 +200,8 @@ impl OpenRun {
     /// did, so each remote that has the branch is asked. A remote that does not answer is named, and the run continues.
     pub(super) fn refuse_beside_workers(
         &self,
-        (plan, run): (&Plan, &Run),
+        plan: &Plan,
+        run: &Run,
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         if self.remote_work.is_some() || self.has_no_task_left {

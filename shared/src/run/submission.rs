@@ -34,7 +34,8 @@ impl SharedWork {
         &self,
         request: &RunRequest,
         config: &Config,
-        (workers, suite): (Option<usize>, PathBuf),
+        workers: Option<usize>,
+        suite: PathBuf,
     ) -> Result<PlannedSubmission, Failure> {
         let target = self.require_pushed()?;
         let repository = self.repository();

@@ -168,7 +168,8 @@ impl<'a> SessionReader<'a> {
     pub fn is_proven(
         place: &Repository,
         commit: Oid,
-        (session, turn): (&SessionId, &Turn),
+        session: &SessionId,
+        turn: &Turn,
     ) -> Result<bool, SessionError> {
         let words = message_of(place, commit)?;
         Ok(words.is_some_and(|(named, message)| {

@@ -61,7 +61,7 @@ fn finish(
     } else {
         (run.task_branch(&turn.node), Mark::None)
     };
-    move_branch(repository, (&branch, mark), commit, (&record.session, turn))
+    move_branch(repository, &branch, mark, commit, &record.session, turn)
 }
 
 /// Finishes a turn of another repository of the workspace whose record was written and whose branch was not moved. There `session` has `branch`, or one of its tasks has it in its
@@ -76,7 +76,7 @@ pub fn finish_turn_elsewhere(
 ) -> Result<Option<Oid>, SessionError> {
     let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
     match find_turn_elsewhere(records, session, name, task)? {
-        Some((turn, commit)) => move_branch(place, (branch, mark), commit, (session, &turn)),
+        Some((turn, commit)) => move_branch(place, branch, mark, commit, session, &turn),
         None => Ok(None),
     }
 }
@@ -112,9 +112,11 @@ enum Mark {
 /// Moves a branch to the commit of a turn if its tip is that commit's parent. Returns the commit if it was moved.
 fn move_branch(
     repository: &Repository,
-    (branch, mark): (&BranchName, Mark),
+    branch: &BranchName,
+    mark: Mark,
     commit: Oid,
-    (session, turn): (&SessionId, &Turn),
+    session: &SessionId,
+    turn: &Turn,
 ) -> Result<Option<Oid>, SessionError> {
     // A record is no proof: the commit itself must be the turn of this session that the record describes.
     let Some((named, message)) = message_of(repository, commit)? else { return Ok(None) };

@@ -53,7 +53,8 @@ impl Trail {
     pub fn scan_line(
         repository: &Repository,
         branch: &BranchName,
-        (base, tip): (Option<Oid>, Oid),
+        base: Option<Oid>,
+        tip: Oid,
     ) -> Result<Vec<TrailStep>, SessionError> {
         read(repository, branch, (base, vec!["--first-parent".into(), "--reverse".into(), tip.to_string()]))
     }

@@ -78,13 +78,14 @@ impl SessionWriter {
         start: SessionStart,
         time: i64,
     ) -> Result<Self, SessionError> {
-        Self::begin_with(repository, (session, start), time, &[])
+        Self::begin_with(repository, session, start, time, &[])
     }
 
     /// Like [`Self::begin`], with refs that are created in the same transaction: the session's own branch.
     pub fn begin_with(
         repository: &Repository,
-        (session, start): (SessionId, SessionStart),
+        session: SessionId,
+        start: SessionStart,
         time: i64,
         others: &[RefMove<'_>],
     ) -> Result<Self, SessionError> {

@@ -247,7 +247,7 @@ impl Verifier<'_> {
         let landing = task.events.iter().rfind(|event| event.status() == Status::Merge);
         self.check_steps(task, landing)?;
         if !protections.is_empty() {
-            self.check_protected((run, protections), task)?;
+            self.check_protected(run, protections, task)?;
         }
         if let Some(landing) = landing {
             self.check_landing(&task.id, landing)?;

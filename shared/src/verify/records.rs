@@ -47,7 +47,7 @@ impl Verifier<'_> {
 
     fn check_session(&mut self, run: &Run, session: &SessionId) -> Result<(), VerifyError> {
         let Some(newest) = SessionReader::new(self.repository).newest(session)? else {
-            self.lack_records(session, (&ref_of(session), SESSIONS));
+            self.lack_records(session, &ref_of(session), SESSIONS);
             return Ok(());
         };
         if let Some(is_complete) = self.check_place(run, &newest)? {
@@ -55,7 +55,7 @@ impl Verifier<'_> {
             let recorded = self.read_records(&[newest])?;
             self.compare_turns(run, session, &recorded);
             if is_complete {
-                self.compare_statuses(run, session, (&recorded, coverage))?;
+                self.compare_statuses(run, session, &recorded, coverage)?;
             }
         }
         Ok(())
@@ -93,7 +93,7 @@ impl Verifier<'_> {
         let mut chains: Vec<StoredRecord> =
             found.iter().filter_map(|found| reader.load(found.target, session).ok()).collect();
         if chains.is_empty() {
-            self.lack_records(session, (&prefix, &prefix));
+            self.lack_records(session, &prefix, &prefix);
             return Ok(());
         }
         // The run may have been continued on one machine.
@@ -101,10 +101,10 @@ impl Verifier<'_> {
         self.records_used.extend(chains.iter().map(|newest| newest.commit));
         let recorded = self.read_records(&chains)?;
         self.compare_turns(run, session, &recorded);
-        self.compare_statuses(run, session, (&recorded, Coverage::Partial))
+        self.compare_statuses(run, session, &recorded, Coverage::Partial)
     }
 
-    fn lack_records(&mut self, session: &SessionId, (name, refs): (&str, &str)) {
+    fn lack_records(&mut self, session: &SessionId, name: &str, refs: &str) {
         let why = format!("the records of session '{session}' are not in this clone ({name})");
         self.result.missing(VerifyCheck::Records, refs, why);
     }
@@ -221,7 +221,8 @@ impl Verifier<'_> {
         &mut self,
         run: &Run,
         session: &SessionId,
-        (recorded, coverage): (&RecordedSteps, Coverage),
+        recorded: &RecordedSteps,
+        coverage: Coverage,
     ) -> Result<(), VerifyError> {
         let settled = [Status::Complete.as_str(), Status::Merge.as_str()];
         for verified in self.result.tasks.clone() {

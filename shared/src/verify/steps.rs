@@ -44,7 +44,7 @@ impl<'a> FinalSteps<'a> {
 
     /// A description of a commit that may change nothing but does. `is_reviewed` and `is_tested` say whether the review
     /// and the tests come before it.
-    fn describe(&self, commit: Oid, (is_reviewed, is_tested): (bool, bool)) -> &'static str {
+    fn describe(&self, commit: Oid, is_reviewed: bool, is_tested: bool) -> &'static str {
         if commit == self.complete.commit {
             "the 'complete' commit also changes files that were neither tested nor reviewed"
         } else if commit == self.review.commit {
@@ -86,7 +86,7 @@ impl Verifier<'_> {
             };
             let changed = self.own_changes(&commit, parent, &steps)?;
             if !changed.is_empty() {
-                let words = steps.describe(at, (is_reviewed, is_tested));
+                let words = steps.describe(at, is_reviewed, is_tested);
                 let words = format!("{words}: {}", list_paths(&changed));
                 self.result.problem(VerifyCheck::Review, Some(steps.task), Some(at), words);
             }
@@ -166,7 +166,8 @@ impl Verifier<'_> {
     /// files that were changed with permission.
     pub(super) fn check_protected(
         &mut self,
-        (run, protections): (&Run, &[ProtectedSince]),
+        run: &Run,
+        protections: &[ProtectedSince],
         task: &TaskHistory,
     ) -> Result<(), VerifyError> {
         let Some(steps) = FinalSteps::find(task) else { return Ok(()) };

@@ -374,7 +374,7 @@ impl DraftClone {
         let temporary = parent.join(format!(".{}.cloning-{}", name.to_string_lossy(), std::process::id()));
         // From here on, `Drop` removes an incomplete clone.
         let draft = Self { remote: remote.to_owned(), temporary, destination: destination.clone() };
-        network.clone_to(remote, &draft.temporary, (section.depth, section.default_branch.as_ref()))?;
+        network.clone_to(remote, &draft.temporary, section.depth, section.default_branch.as_ref())?;
         Ok(draft)
     }
 

@@ -186,8 +186,8 @@ impl Workspace {
         if missing.is_empty() {
             return Ok(PushResult { remote, ..PushResult::default() });
         }
-        let mut rows = repository.push_refs((&remote, &missing), &self.network)?;
-        self.read_back((repository, &remote), &missing, &mut rows)?;
+        let mut rows = repository.push_refs(&remote, &missing, &self.network)?;
+        self.read_back(repository, &remote, &missing, &mut rows)?;
         let (refused, taken): (Vec<Pushed>, Vec<Pushed>) =
             rows.into_iter().partition(|row| row.refused.is_some());
         let is_taken = |push: &Push| taken.iter().any(|row| row.name == push.name);
@@ -220,7 +220,8 @@ impl Workspace {
     /// have removed or replaced them after the push.
     fn read_back(
         &self,
-        (repository, remote): (&Repository, &str),
+        repository: &Repository,
+        remote: &str,
         pushes: &[Push],
         rows: &mut [Pushed],
     ) -> Result<(), WorkspaceError> {

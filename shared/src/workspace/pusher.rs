@@ -138,7 +138,7 @@ impl Pusher {
     /// Pushes what the end of the run asks for, and waits for it. Once `cancel` is cancelled, it waits at most `grace`
     /// longer. Returns the remaining reports.
     #[must_use]
-    pub fn close(mut self, end: RunEnd, (cancel, grace): (&Cancel, Duration)) -> Vec<PushReport> {
+    pub fn close(mut self, end: RunEnd, cancel: &Cancel, grace: Duration) -> Vec<PushReport> {
         let (done, wait) = channel();
         for orders in self.workers.iter_mut().filter_map(|worker| worker.orders.take()) {
             let _ = orders.send(Order::Close(end, done.clone()));

@@ -104,7 +104,7 @@ impl Pool {
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&request.branch))
         {
             if worktrees[found].path.is_dir() || request.kind == WantedKind::Own {
-                return self.adopt(&registry_lock, request, (&worktrees[found], &worktrees), task_lock);
+                return self.adopt(&registry_lock, request, &worktrees[found], &worktrees, task_lock);
             }
             self.forget(&worktrees.remove(found))?;
         }
@@ -137,7 +137,8 @@ impl Pool {
         &self,
         registry_lock: &FileLock,
         request: &WorktreeRequest<'_>,
-        (found, all): (&Worktree, &[Worktree]),
+        found: &Worktree,
+        all: &[Worktree],
         task_lock: FileLock,
     ) -> Result<ChosenWorktree, WorktreeError> {
         if !is_ours(found) {

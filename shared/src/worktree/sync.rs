@@ -157,7 +157,7 @@ impl Pool {
         }
         lane.enter(&done)?;
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
-        match lane.update_to_tree((old, new), settings)? {
+        match lane.update_to_tree(old, new, settings)? {
             Ok(()) => Ok(Vec::new()),
             Err(why) => Ok(why.lines().map(str::to_owned).collect()),
         }

@@ -72,7 +72,7 @@ impl EventReader {
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         let Self { lines, dialect, is_over } = self;
-        lines.feed(bytes, |line| read_line((dialect.as_deref_mut(), is_over), line, &mut events));
+        lines.feed(bytes, |line| read_line(dialect.as_deref_mut(), is_over, line, &mut events));
         events
     }
 
@@ -80,7 +80,7 @@ impl EventReader {
     pub fn finish(&mut self) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         let Self { lines, dialect, is_over } = self;
-        lines.finish(|line| read_line((dialect.as_deref_mut(), is_over), line, &mut events));
+        lines.finish(|line| read_line(dialect.as_deref_mut(), is_over, line, &mut events));
         if let Some(dialect) = dialect {
             dialect.close(&mut events);
         }
@@ -89,7 +89,8 @@ impl EventReader {
 }
 
 fn read_line(
-    (dialect, is_over): (Option<&mut (dyn Dialect + 'static)>, &mut bool),
+    dialect: Option<&mut (dyn Dialect + 'static)>,
+    is_over: &mut bool,
     line: StreamLine<'_>,
     out: &mut Vec<AgentEvent>,
 ) {

@@ -46,14 +46,15 @@ impl Execution<'_> {
         for (remote, answer) in std::mem::take(&mut self.remotes) {
             let is_there = |at: &usize| matches!(&self.items[*at].candidate.place, CandidatePlace::Remote { remote: own, .. } if *own == remote);
             let of_remote: Vec<usize> = open.iter().copied().filter(is_there).collect();
-            self.remove_of_remote((&remote, answer), of_remote)?;
+            self.remove_of_remote(&remote, answer, of_remote)?;
         }
         Ok(())
     }
 
     fn remove_of_remote(
         &mut self,
-        (remote, answer): (&str, RemoteBranches),
+        remote: &str,
+        answer: RemoteBranches,
         mut open: Vec<usize>,
     ) -> Result<(), CleanupError> {
         let now = match answer {

@@ -84,7 +84,7 @@ impl RemoteWork {
         let mut next = next.filter(|next| !known.view.tasks.contains_key(*next));
         for _ in 0..MAX_PUSH_TRIES {
             let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
-            let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
+            let finished = self.restate(&held, ClaimState::Finished, Some(tip))?;
             let mut pushes = vec![
                 LeasedPush { name: self.refs.task(task), new: Some(finished.commit), old: Some(held.commit) },
                 LeasedPush {
@@ -124,7 +124,7 @@ impl RemoteWork {
             (None, Release::Free) => return Ok(()),
             (Some(held), Release::Free) => (held.commit, None),
             (Some(held), Release::Failed) => {
-                (held.commit, Some(self.restate(&held, (ClaimState::Failed, None))?.commit))
+                (held.commit, Some(self.restate(&held, ClaimState::Failed, None)?.commit))
             }
             // A finished task that could not land, of whichever worker.
             (None, Release::Failed) => {
@@ -132,7 +132,7 @@ impl RemoteWork {
                 let Some(claim) = found.claim else { return Ok(()) };
                 let held = HeldWorkClaim { commit: found.commit, claim, pushed: Instant::now() };
                 let source = held.claim.source;
-                (held.commit, Some(self.restate(&held, (ClaimState::Failed, source))?.commit))
+                (held.commit, Some(self.restate(&held, ClaimState::Failed, source)?.commit))
             }
         };
         let push = LeasedPush { name: self.refs.task(task), new, old: Some(old) };
@@ -196,7 +196,7 @@ impl RemoteWork {
             known.forget_lost(&self.refs);
         }
         let Some(held) = known.lander.clone() else { return Ok(SharedLanding::Overtaken) };
-        let free = self.restate(&held, (ClaimState::Free, None))?;
+        let free = self.restate(&held, ClaimState::Free, None)?;
         let target = LeasedPush { name: self.refs.target.clone(), new: Some(tip), old: Some(base) };
         let lander =
             LeasedPush { name: self.refs.lander.clone(), new: Some(free.commit), old: Some(held.commit) };
@@ -321,7 +321,7 @@ impl RemoteWork {
         moved: &[LeasedPush],
         claims: &[LeasedPush],
     ) -> Result<Vec<Pushed>, CoordinationError> {
-        let refused = self.repository.push_leased((&self.options.remote, moved), &self.network);
+        let refused = self.repository.push_leased(&self.options.remote, moved, &self.network);
         let refused = refused.map_err(CoordinationError::of_push)?;
         if refused.is_empty() {
             // If this fails, workers remove these claims when they next look.

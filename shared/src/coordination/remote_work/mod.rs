@@ -129,7 +129,7 @@ impl RemoteWork {
             let listed = repository.list_remote_refs((options.claims_at(), &[&name]), network)?;
             let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
-            let refused = repository.push_leased((options.claims_at(), &[push]), network);
+            let refused = repository.push_leased(options.claims_at(), &[push], network);
             if refused.map_err(CoordinationError::of_push)?.is_empty() {
                 return Ok(workers);
             }
@@ -141,7 +141,8 @@ impl RemoteWork {
     /// Removes the claims and branches of failed tasks. Returns the tasks. What another worker changes meanwhile stays.
     pub fn forget_failed(
         repository: &Repository,
-        (options, network): (&WorkOptions, &Network),
+        options: &WorkOptions,
+        network: &Network,
     ) -> Result<Vec<TaskId>, CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
         let view = RemoteView::load(repository, options, network)?;
@@ -155,7 +156,7 @@ impl RemoteWork {
             })
             .collect();
         let push = |pushes: &[LeasedPush]| {
-            let refused = repository.push_leased((options.claims_at(), pushes), network);
+            let refused = repository.push_leased(options.claims_at(), pushes, network);
             refused.map(|refused| refused.is_empty()).map_err(CoordinationError::of_push)
         };
         let all: Vec<LeasedPush> = failed.iter().flat_map(|(_, pushes)| pushes.clone()).collect();
@@ -307,7 +308,7 @@ impl RemoteWork {
     }
 
     fn push_leased(&self, pushes: &[LeasedPush]) -> Result<Vec<Pushed>, CoordinationError> {
-        let pushed = self.repository.push_leased((self.options.claims_at(), pushes), &self.network);
+        let pushed = self.repository.push_leased(self.options.claims_at(), pushes, &self.network);
         pushed.map_err(CoordinationError::of_push)
     }
 
@@ -352,7 +353,8 @@ impl RemoteWork {
     fn restate(
         &self,
         held: &HeldWorkClaim,
-        (state, source): (ClaimState, Option<Oid>),
+        state: ClaimState,
+        source: Option<Oid>,
     ) -> Result<HeldWorkClaim, CoordinationError> {
         let mut claim = TaskClaim { state, source, renewed: (self.options.clock)(), ..held.claim.clone() };
         let commit = claim.write(&self.repository)?;

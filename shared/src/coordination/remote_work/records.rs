@@ -58,7 +58,7 @@ impl RemoteWork {
         &self,
         refs: &[(String, Oid)],
     ) -> Result<Vec<LeasedPush>, CoordinationError> {
-        let mut records = list_records(&self.repository, (&self.options, &self.network))?;
+        let mut records = list_records(&self.repository, &self.options, &self.network)?;
         let own = self.newest_record()?.map(|newest| (self.record_name(), newest));
         records.extend(own.map(|own| (self.identity.name.clone(), own)));
         let all: Vec<(String, Oid)> = refs.iter().cloned().chain(records.into_values()).collect();
@@ -81,9 +81,10 @@ impl RemoteWork {
     /// Fetches the newest record of each worker.
     pub fn fetch_records(
         repository: &Repository,
-        (options, network): (&WorkOptions, &Network),
+        options: &WorkOptions,
+        network: &Network,
     ) -> Result<BTreeMap<WorkerName, Oid>, CoordinationError> {
-        let found = list_records(repository, (options, network))?;
+        let found = list_records(repository, options, network)?;
         let names: Vec<String> = found.values().map(|(name, _)| name.clone()).collect();
         fetch(repository, (options, network), &names)?;
         Ok(found.into_iter().map(|(worker, (_, commit))| (worker, commit)).collect())
@@ -93,7 +94,8 @@ impl RemoteWork {
 /// The ref with the records of each worker, and its value.
 fn list_records(
     repository: &Repository,
-    (options, network): (&WorkOptions, &Network),
+    options: &WorkOptions,
+    network: &Network,
 ) -> Result<BTreeMap<WorkerName, (String, Oid)>, CoordinationError> {
     let refs = ClaimRefs::new(&options.run);
     let pattern = format!("{}*", refs.records);

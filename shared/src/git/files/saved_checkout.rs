@@ -270,7 +270,7 @@ impl SavedCheckout {
         let repository = &self.repository;
         let head_now = repository.tree_of(repository.require_commit("HEAD")?)?;
         let now = repository.take_snapshot()?.tree;
-        let mut lost = self.compare_trees((self.files, now), &[self.head, head_now], head_now)?;
+        let mut lost = self.compare_trees(self.files, now, &[self.head, head_now], head_now)?;
         // A file that is ignored by now is in no tree.
         let stamps: HashMap<&[u8], _> =
             self.stamps.iter().map(|(path, stamp)| (path.as_os_str().as_bytes(), stamp)).collect();
@@ -285,7 +285,7 @@ impl SavedCheckout {
             let differing = |from, to| repository.changes(from, to).map(paths_of);
             let elsewhere = differing(staged, now)?;
             // Not compared with the present commit: the user may have committed a later version than the staged one.
-            let mut of_index = self.compare_trees((staged, staged_now), &[self.head], head_now)?;
+            let mut of_index = self.compare_trees(staged, staged_now, &[self.head], head_now)?;
             of_index.undone.retain(|change| elsewhere.contains(&change.path));
             // The user may have staged or committed the version of the worktree.
             let (unsaved, uncommitted) =
@@ -306,7 +306,8 @@ impl SavedCheckout {
     /// now are not among them. Those that are missing or as in one of `commits` count as undone.
     fn compare_trees(
         &self,
-        (saved, now): (Oid, Oid),
+        saved: Oid,
+        now: Oid,
         commits: &[Oid],
         head_now: Oid,
     ) -> Result<LostVersions<Vec<TreeChange>>, GitError> {

@@ -139,7 +139,7 @@ pub(in crate::git) fn visit(
     let (mut last, mut path) = ((Vec::new(), 0), Vec::new());
     for _ in 0..count {
         let facts = rest.first_chunk::<FACTS>()?;
-        let (id, flags, more) = take_entry(&mut rest, (version, id_len), (&last.0, &mut path))?;
+        let (id, flags, more) = take_entry(&mut rest, version, id_len, &last.0, &mut path)?;
         let stage = flags & STAGE;
         let order = last.0.as_slice().cmp(&path).then(last.1.cmp(&stage));
         if order != Ordering::Less && !last.0.is_empty() {
@@ -155,8 +155,10 @@ pub(in crate::git) fn visit(
 /// Takes one entry off the front of `rest`: returns id and flags, and puts its path into `path`.
 fn take_entry(
     rest: &mut &[u8],
-    (version, id_len): (u32, usize),
-    (before, path): (&[u8], &mut Vec<u8>),
+    version: u32,
+    id_len: usize,
+    before: &[u8],
+    path: &mut Vec<u8>,
 ) -> Option<(Oid, u16, u16)> {
     let start = *rest;
     let after = rest.get(FACTS..)?;
@@ -195,7 +197,7 @@ pub(in crate::git) fn write<'a>(
     bytes.extend(u32::try_from(entries.len()).unwrap_or(u32::MAX).to_be_bytes());
     let mut before: &[u8] = &[];
     for entry in entries {
-        put_entry(&mut bytes, entry, (version, before));
+        put_entry(&mut bytes, entry, version, before);
         before = entry.path;
     }
     if form.is_sparse {
@@ -210,7 +212,7 @@ pub(in crate::git) fn write<'a>(
     bytes
 }
 
-fn put_entry(bytes: &mut Vec<u8>, entry: EntryView<'_>, (version, before): (u32, &[u8])) {
+fn put_entry(bytes: &mut Vec<u8>, entry: EntryView<'_>, version: u32, before: &[u8]) {
     let start = bytes.len();
     bytes.extend(entry.facts);
     bytes.extend(entry.id.as_bytes());

@@ -58,7 +58,7 @@ impl Repository {
         message: &str,
         signing: Signing,
     ) -> Result<Oid, GitError> {
-        self.write_authored(None, (tree, parents), message, signing)
+        self.write_authored(None, tree, parents, message, signing)
     }
 
     /// Fails unless git knows who makes commits here: a run would stop at its first one.
@@ -73,7 +73,8 @@ impl Repository {
     pub(in crate::git) fn write_authored(
         &self,
         agent: Option<&str>,
-        (tree, parents): (Oid, &[Oid]),
+        tree: Oid,
+        parents: &[Oid],
         message: &str,
         signing: Signing,
     ) -> Result<Oid, GitError> {

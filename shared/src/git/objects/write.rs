@@ -52,7 +52,7 @@ impl Repository {
     /// Writes a commit.
     pub fn write_commit(&self, commit: NewCommit<'_>, signing: Signing) -> Result<Oid, GitError> {
         let NewCommit { tree, parent, message, author } = commit;
-        self.write_authored(author, (tree, &[parent]), message, signing)
+        self.write_authored(author, tree, &[parent], message, signing)
     }
 
     /// The tree of a commit.

@@ -85,14 +85,15 @@ impl Repository {
         &self,
         name: &str,
         scope: &BranchName,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
     ) -> Result<Option<String>, GitError> {
         let owned = OwnedRefs::of(self);
         let mut table = owned.lock();
         let own = (&table.own_tips(scope), ForgedLandings::All);
         let Some(last) = last_before_forgery(self, scope, (from, to), own)? else { return Ok(None) };
         let message = format!("steps of the run were written to {name} by another process");
-        let message = remove_forged(self, name, (self.find_ref(name)?.unwrap_or(to), last), message);
+        let message = remove_forged(self, name, self.find_ref(name)?.unwrap_or(to), last, message);
         if let Some(target) = table.targets.get_mut(name) {
             target.last_known = last;
         }
@@ -115,7 +116,7 @@ pub(in crate::git) fn last_before_forgery(
     for commit in line {
         let commit = repository.exact(commit)?;
         if is_forged(repository, scope, &commit, landings)?
-            || !find_forged_steps(repository, scope, (last, commit.id), own)?.is_empty()
+            || !find_forged_steps(repository, scope, last, commit.id, own)?.is_empty()
         {
             return Ok(Some(last));
         }
@@ -163,7 +164,8 @@ fn is_consistent_landing(
 fn find_forged_steps(
     repository: &Repository,
     scope: &BranchName,
-    (from, to): (Oid, Oid),
+    from: Oid,
+    to: Oid,
     own: &BTreeSet<Oid>,
 ) -> Result<Vec<Oid>, GitError> {
     let mut revisions = vec![to.to_string(), format!("^{from}")];

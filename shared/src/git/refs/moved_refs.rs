@@ -12,7 +12,8 @@ use crate::{
 pub(in crate::git) fn remove_forged(
     repository: &Repository,
     name: &str,
-    (now, last): (Oid, Oid),
+    now: Oid,
+    last: Oid,
     mut message: String,
 ) -> String {
     if let Some(saved_as) = save(repository, name, now) {

@@ -389,7 +389,7 @@ impl RefTable {
                 continue;
             };
             let message = format!("steps of the run were written to {name} while an agent or a command ran");
-            self.changes.push(remove_forged(repository, name, (now, last), message));
+            self.changes.push(remove_forged(repository, name, now, last, message));
         }
         Ok(())
     }

@@ -179,7 +179,7 @@ impl UserRefs {
                 || (is_of_worktree(name) && repository.is_reachable_from_refs(*old).unwrap_or(false));
             if !is_kept {
                 let verb = if new.is_some() { "moved" } else { "deleted" };
-                messages.push(save_lost(repository, (name, *old), &format!("{name} was {verb}")));
+                messages.push(save_lost(repository, name, *old, &format!("{name} was {verb}")));
             }
         }
         let is_changed = |(name, target): &(&String, &Oid)| {
@@ -189,7 +189,7 @@ impl UserRefs {
         let known: Vec<Oid> = before.refs.iter().chain(others).map(|(_, target)| *target).collect();
         for (name, target) in changed {
             let old = before.refs.get(name).copied();
-            messages.extend(describe_new_commits(repository, name, (old, *target), &known));
+            messages.extend(describe_new_commits(repository, name, old, *target, &known));
         }
         let new_tags = now.refs.keys().filter(|name| !before.refs.contains_key(*name));
         for name in new_tags.filter_map(|name| name.strip_prefix(TAGS)) {
@@ -202,7 +202,8 @@ impl UserRefs {
         for stash in before.stashes.difference(&now.stashes) {
             messages.push(save_lost(
                 repository,
-                (STASH, *stash),
+                STASH,
+                *stash,
                 &format!("the stash {} was dropped", stash.short()),
             ));
         }
@@ -281,7 +282,8 @@ impl UserRefs {
 fn describe_new_commits(
     repository: &Repository,
     name: &str,
-    (old, new): (Option<Oid>, Oid),
+    old: Option<Oid>,
+    new: Oid,
     known: &[Oid],
 ) -> Option<String> {
     let commits = repository.list_between(&[new], known).ok()?.len();
@@ -382,7 +384,7 @@ fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bo
         && repository.is_ancestor(old, new).unwrap_or(false)
 }
 
-fn save_lost(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {
+fn save_lost(repository: &Repository, name: &str, target: Oid, messages: &str) -> String {
     match save(repository, name, target) {
         Some(saved_as) => format!("{messages} during the run; its old value is kept as {saved_as}"),
         None => {

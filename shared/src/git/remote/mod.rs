@@ -158,7 +158,8 @@ impl Network {
         &self,
         url: &str,
         path: &Path,
-        (depth, branch): (CloneDepth, Option<&BranchName>),
+        depth: CloneDepth,
+        branch: Option<&BranchName>,
     ) -> Result<(), RemoteError> {
         let dir = path.parent().unwrap_or(Path::new("."));
         let command = GitCommand::changing("clone", dir, &PINS).ignoring_environment();
@@ -277,17 +278,20 @@ impl Repository {
     /// Pushes exactly these refs, each to its own name, by fast-forward only. Refused refs do not affect the others.
     pub fn push_refs(
         &self,
-        (remote, pushes): (&str, &[Push]),
+        remote: &str,
+        pushes: &[Push],
         network: &Network,
     ) -> Result<Vec<Pushed>, RemoteError> {
         let refspecs = pushes.iter().map(|push| format!("{}:{}", push.target, push.name));
-        self.push((remote, &[], refspecs.collect()), network)
+        self.push(remote, &[], refspecs.collect(), network)
     }
 
     /// Pushes exactly these refspecs. Refused ones do not affect the others.
     pub(in crate::git) fn push(
         &self,
-        (remote, options, refspecs): (&str, &[String], Vec<String>),
+        remote: &str,
+        options: &[String],
+        refspecs: Vec<String>,
         network: &Network,
     ) -> Result<Vec<Pushed>, RemoteError> {
         let configured = self.find_remote(remote)?.filter(|name| name == remote);
@@ -387,7 +391,8 @@ impl Repository {
     /// Pushes all of these refs or none of them. Returns the refused ones; if there are none, all were moved.
     pub fn push_leased(
         &self,
-        (remote, pushes): (&str, &[LeasedPush]),
+        remote: &str,
+        pushes: &[LeasedPush],
         network: &Network,
     ) -> Result<Vec<Pushed>, RemoteError> {
         let mut options = vec!["--atomic".to_owned()];
@@ -398,7 +403,7 @@ impl Repository {
             let new = new.map(|new| new.to_string()).unwrap_or_default();
             refspecs.push(format!("{new}:{name}"));
         }
-        let mut rows = self.push((remote, &options, refspecs), network)?;
+        let mut rows = self.push(remote, &options, refspecs, network)?;
         rows.retain(|row| row.refused.is_some());
         Ok(rows)
     }

@@ -58,7 +58,7 @@ impl Repository {
             let lease = |(name, tip): &(String, Oid)| format!("--force-with-lease={name}:{tip}");
             let leases: Vec<String> = part.iter().map(lease).collect();
             let refspecs = part.iter().map(|(name, _)| format!(":{name}")).collect();
-            let (rows, otherwise) = match self.push((remote, &leases, refspecs), network) {
+            let (rows, otherwise) = match self.push(remote, &leases, refspecs, network) {
                 Ok(rows) => (rows, "the reason is not known".to_owned()),
                 Err(RemoteError::Unreached { why, .. }) => (Vec::new(), why),
                 Err(RemoteError::Git(error)) => return Err(error),

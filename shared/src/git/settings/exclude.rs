@@ -111,7 +111,7 @@ impl Repository {
         if safe_files::read_users(&file).is_ok_and(|text| holds(&text, &line)) {
             return Ok(());
         }
-        self.ignore_in(folder, &[pattern, ".gitignore"], (&file, &line))
+        self.ignore_in(folder, &[pattern, ".gitignore"], &file, &line)
     }
 
     fn hide_without_exclude(&self, file: &Path, line: &str) -> Result<(), GitError> {
@@ -119,11 +119,11 @@ impl Repository {
             return Ok(());
         }
         let folder = line.strip_prefix('/').and_then(|line| line.strip_suffix('/'));
-        self.ignore_in(folder.unwrap_or_default(), &[IGNORE_ALL], (file, line))
+        self.ignore_in(folder.unwrap_or_default(), &[IGNORE_ALL], file, line)
     }
 
     /// Writes lines to a `.gitignore` in a folder, because `line` cannot be written to the exclude file.
-    fn ignore_in(&self, folder: &str, lines: &[&str], (file, line): (&Path, &str)) -> Result<(), GitError> {
+    fn ignore_in(&self, folder: &str, lines: &[&str], file: &Path, line: &str) -> Result<(), GitError> {
         let folder = Some(folder).filter(|folder| !folder.is_empty());
         let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
         let (Some(folder), Some(top)) = (folder, main.or(self.worktree.as_deref())) else {

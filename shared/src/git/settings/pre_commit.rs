@@ -24,7 +24,8 @@ impl Repository {
     /// confined hook stages files in a private folder.
     pub fn pre_commit(
         &self,
-        (tree, base): (Oid, Oid),
+        tree: Oid,
+        base: Oid,
         confinement: Option<Confinement>,
         cancel: &Cancel,
     ) -> Result<Result<Oid, String>, GitError> {

@@ -42,7 +42,8 @@ impl Repository {
     pub fn fast_forward_branch(
         &self,
         branch: &BranchName,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
         reason: &str,
     ) -> Result<FastForward, GitError> {
         match self.usage(branch, to)? {
@@ -56,7 +57,7 @@ impl Repository {
             BranchUse::CheckedOut(place) => {
                 let is_ours = |found: &Worktree| found.path == place && found.lock.as_deref() == Some(reason);
                 if self.list_worktrees()?.iter().any(is_ours) {
-                    return self.fast_forward(&place, branch, (from, to));
+                    return self.fast_forward(&place, branch, from, to);
                 }
                 Ok(FastForward::Refused("you have it checked out".into()))
             }
@@ -76,11 +77,7 @@ impl Repository {
     }
 
     /// Why a branch and its checkout cannot be fast-forwarded; `None` if they can. Nothing is changed.
-    pub fn find_obstacle(
-        &self,
-        branch: &BranchName,
-        (from, to): (Oid, Oid),
-    ) -> Result<Option<String>, GitError> {
+    pub fn find_obstacle(&self, branch: &BranchName, from: Oid, to: Oid) -> Result<Option<String>, GitError> {
         let place = match self.usage(branch, to)? {
             BranchUse::Free => return Ok(None),
             BranchUse::Busy(why) => return Ok(Some(why)),
@@ -103,7 +100,8 @@ impl Repository {
         &self,
         place: &Path,
         branch: &BranchName,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
     ) -> Result<FastForward, GitError> {
         let Some(checkout_repository) = self.at_checkout(place)? else {
             return Ok(FastForward::Overtaken);

@@ -112,7 +112,8 @@ impl Repository {
     pub fn remove_half_written(
         &self,
         branch: &BranchName,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
         files: &[TreeChange],
     ) -> Result<(), GitError> {
         let update = Update { here: self.clone(), branch, from, to };
@@ -147,7 +148,7 @@ impl Update<'_> {
             // The index is written last, so all files are there: git itself reverts the update, and protects the user's
             // changes.
             self.save(&changes.iter().collect::<Vec<_>>())?;
-            let ended = self.here.update_to_tree((self.to, self.from), &["submodule.recurse=false"])?;
+            let ended = self.here.update_to_tree(self.to, self.from, &["submodule.recurse=false"])?;
             return ended.map_err(|complaint| GitError::Failed { command: "read-tree".into(), complaint });
         }
         let done = self.list_done(&changes)?;

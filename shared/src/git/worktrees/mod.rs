@@ -296,7 +296,8 @@ impl Repository {
     /// way, git's reason is returned and nothing is changed.
     pub fn update_to_tree(
         &self,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
         settings: &[&str],
     ) -> Result<Result<(), String>, GitError> {
         let command = self.change_with("read-tree", settings).args(["-m", "-u"]);

@@ -186,10 +186,10 @@ impl Repository {
             let mut found = ChangeDigest::default();
             match self.repository_of_submodule(&place) {
                 Some(SubmoduleRepository::Module(git_dir)) => {
-                    self.digest_submodule((&git_dir, &place), content, MAX_DEPTH, &mut found)?;
+                    self.digest_submodule(&git_dir, &place, content, MAX_DEPTH, &mut found)?;
                 }
                 Some(SubmoduleRepository::Folder(git_dir)) if folders.contains(&path) => {
-                    self.digest_submodule((&git_dir, &place), content, MAX_DEPTH, &mut found)?;
+                    self.digest_submodule(&git_dir, &place, content, MAX_DEPTH, &mut found)?;
                 }
                 None if content == SubmoduleContent::Changes => found.add_folder(&place),
                 _ => {}
@@ -245,7 +245,8 @@ impl Repository {
     /// Adds the uncommitted changes of a submodule, and of those in it.
     fn digest_submodule(
         &self,
-        (git_dir, place): (&Path, &Path),
+        git_dir: &Path,
+        place: &Path,
         content: SubmoduleContent,
         depth: usize,
         found: &mut ChangeDigest,
@@ -265,7 +266,7 @@ impl Repository {
             }
         };
         let status = ask("status").args(["--porcelain", "-z", "--no-renames", untracked]);
-        let revealed = self.reveal_in_submodule((git_dir, place), ask)?;
+        let revealed = self.reveal_in_submodule(git_dir, place, ask)?;
         let status = match &revealed {
             Some(index) => status.env("GIT_INDEX_FILE", &index.path),
             None => status,
@@ -280,7 +281,7 @@ impl Repository {
                 None if content == SubmoduleContent::Changes => found.add_folder(&inner),
                 None => {}
                 Some(SubmoduleRepository::Module(git_dir)) if depth > 0 => {
-                    self.digest_submodule((&git_dir, &inner), content, depth - 1, found)?;
+                    self.digest_submodule(&git_dir, &inner, content, depth - 1, found)?;
                 }
                 // A submodule that cannot be checked may have changed.
                 Some(_) => found.add(&path),
@@ -293,7 +294,8 @@ impl Repository {
     /// all files that are or should be there; `None` if its index has no such marks.
     fn reveal_in_submodule(
         &self,
-        (git_dir, place): (&Path, &Path),
+        git_dir: &Path,
+        place: &Path,
         ask: impl Fn(&'static str) -> GitCommand,
     ) -> Result<Option<IndexFile>, GitError> {
         let own = git_dir.join("index");

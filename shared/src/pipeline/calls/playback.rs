@@ -155,10 +155,10 @@ impl Player<'_> {
         for turn in &call.turns {
             let recorded_transcript =
                 SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
-            self.play_turn(turn, &recorded_transcript, (on_event, reborrow(&mut observer)), &mut log)?;
+            self.play_turn(turn, &recorded_transcript, on_event, reborrow(&mut observer), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
-            self.restore_commit((None, self.place), self.first_of(end.commit)?, end.commit)?;
+            self.restore_commit(None, self.place, self.first_of(end.commit)?, end.commit)?;
             self.restore_other_repos(|name, _| call.beside.get(name.as_str()).copied())?;
         }
         if let Some(stream) = &mut self.stream {
@@ -171,7 +171,8 @@ impl Player<'_> {
         &mut self,
         recorded: &RecordedTurn,
         recorded_transcript: &Transcript,
-        (on_event, mut observer): (&mut dyn FnMut(EventKind), Option<&mut (dyn CallObserver + '_)>),
+        on_event: &mut dyn FnMut(EventKind),
+        mut observer: Option<&mut (dyn CallObserver + '_)>,
         log: &mut File,
     ) -> Result<(), PipelineError> {
         let events = recorded_transcript
@@ -227,7 +228,7 @@ impl Player<'_> {
     fn restore_turn(&mut self, turn: &Turn) -> Result<(), PipelineError> {
         if let Some(commit) = turn.commit {
             self.require_own(commit)?;
-            self.restore_commit((None, self.place), self.first_of(commit)?, commit)?;
+            self.restore_commit(None, self.place, self.first_of(commit)?, commit)?;
         }
         self.restore_other_repos(|_, trail| trail.turn(turn.number))?;
         Ok(())
@@ -244,7 +245,7 @@ impl Player<'_> {
                 Some((trail.first_of(self.task, commit)?, commit))
             });
             if let Some((first, commit)) = found {
-                self.restore_commit((Some(name), repository), first, commit)?;
+                self.restore_commit(Some(name), repository, first, commit)?;
             }
         }
         Ok(())
@@ -273,7 +274,8 @@ impl Player<'_> {
     /// is the starting point.
     fn restore_commit(
         &mut self,
-        (name, place): (Option<&RepoName>, &Repository),
+        name: Option<&RepoName>,
+        place: &Repository,
         first: Oid,
         commit: Oid,
     ) -> Result<(), GitError> {

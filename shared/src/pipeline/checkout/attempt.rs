@@ -234,7 +234,8 @@ impl AttemptCheckout {
     fn put_back_worktree(
         &self,
         recorder: &RunRecorder<'_>,
-        (after, other_base): (Oid, Oid),
+        after: Oid,
+        other_base: Oid,
         all: Vec<TreeChange>,
     ) -> Result<Option<String>, GitError> {
         let repository = recorder.repository();
@@ -351,7 +352,7 @@ pub fn begin_attempt(
         unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
         let WorktreeSnapshot { tree: worktree_tree, left_out, .. } = snapshot;
         let staged = repository.staged()?;
-        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (worktree_tree, staged))?;
+        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), worktree_tree, staged)?;
         (worktree_tree, Some(staged), changed_paths, left_out)
     };
     let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
@@ -537,7 +538,7 @@ pub fn end_attempt(
     violations.extend(checkout.changed_paths.restore(repository, &checkout.unfinished, trees, &files)?);
     notes.extend(checkout.put_back_staged(recorder, after)?);
     if let Some(other_base) = other_base {
-        violations.extend(checkout.put_back_worktree(recorder, (after, other_base), all)?);
+        violations.extend(checkout.put_back_worktree(recorder, after, other_base, all)?);
         if repository.has_filters() {
             violations.extend(checkout.restore_after_end());
         }

@@ -51,7 +51,7 @@ pub(in crate::pipeline) fn restore_branch(
     violations.extend(unlink_branch(recorder, attempt)?);
     violations.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
-    let other_base = find_other_base(repository, found, (base, ours))?;
+    let other_base = find_other_base(repository, found, base, ours)?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
     }
@@ -83,7 +83,8 @@ pub(in crate::pipeline) fn restore_branch(
 fn find_other_base(
     repository: &Repository,
     found: HeadOf,
-    (base, ours): (Oid, Oid),
+    base: Oid,
+    ours: Oid,
 ) -> Result<Option<Oid>, GitError> {
     let checked_out = match found {
         HeadOf::Branch { tip } => Some(tip),

@@ -33,7 +33,8 @@ impl ChangedPaths {
     pub fn of_checkout(
         repository: &Repository,
         branch: Oid,
-        (worktree, staged): (Oid, Oid),
+        worktree: Oid,
+        staged: Oid,
     ) -> Result<Self, GitError> {
         let mut changed_paths = Self::of_worktree(repository, branch, worktree)?;
         let staged = repository.changes(branch, staged)?;

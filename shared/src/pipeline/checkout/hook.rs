@@ -33,7 +33,7 @@ impl RepoAttempt<'_, '_> {
         let places = vec![repository.top().to_owned()];
         let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
         let confinement = run.options.sandbox.confine(&child);
-        let answer = repository.pre_commit((work.commit_tree, base), confinement.clone(), &run.cancel);
+        let answer = repository.pre_commit(work.commit_tree, base, confinement.clone(), &run.cancel);
         if run.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&run.cancel));
         }
@@ -44,7 +44,7 @@ impl RepoAttempt<'_, '_> {
             work.violations.extend(branch::restore_branch_at(recorder, &checkout.unfinished.name, work.tip)?);
         }
         let staged = answer.as_ref().map_or(work.commit_tree, |tree| *tree);
-        let kept = put_back_unstaged(recorder, (checkout, work.commit_tree), (before, staged))?;
+        let kept = put_back_unstaged(recorder, checkout, work.commit_tree, before, staged)?;
         work.notes.extend(kept);
         match answer {
             Ok(tree) if tree == work.commit_tree => Ok(None),
@@ -67,7 +67,7 @@ impl RepoAttempt<'_, '_> {
         let Self { recorder, checkout, work, .. } = self;
         work.violations.extend(checkout.restore_after_end());
         let checked_tree = work.commit_tree;
-        work.notes.extend(put_back_unstaged(recorder, (checkout, checked_tree), (before, checked_tree))?);
+        work.notes.extend(put_back_unstaged(recorder, checkout, checked_tree, before, checked_tree)?);
         Ok(())
     }
 }
@@ -76,8 +76,10 @@ impl RepoAttempt<'_, '_> {
 /// before the hook ran, `asked` the tree that it was shown, and `staged` the tree that it staged.
 fn put_back_unstaged(
     recorder: &RunRecorder<'_>,
-    (checkout, checked_tree): (&AttemptCheckout, Oid),
-    (before, staged): (Oid, Oid),
+    checkout: &AttemptCheckout,
+    checked_tree: Oid,
+    before: Oid,
+    staged: Oid,
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
     let wanted = match staged == checked_tree {

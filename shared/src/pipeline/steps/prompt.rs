@@ -86,7 +86,7 @@ impl<'a> PromptParts<'a> {
             feedback => format!("Previous feedback from failed attempts:\n\n{feedback}"),
         };
         let own = [&self.dependencies, &self.documents, &self.context, &rules, &feedback];
-        self.fill(&title, &own.map(String::as_str), (&rules, &feedback, ""), template)
+        self.fill(&title, &own.map(String::as_str), &rules, &feedback, "", template)
     }
 
     /// The prompt of a review. `idle` is the reason of an agent that changed nothing.
@@ -111,7 +111,7 @@ impl<'a> PromptParts<'a> {
         let rules = rules.join("\n\n");
         let diff = format!("Diff:\n{}", diff.trim_end());
         let own = [&self.documents, &self.context, &diff, &rules];
-        self.fill(&title, &own.map(String::as_str), (&rules, "", &diff), template)
+        self.fill(&title, &own.map(String::as_str), &rules, "", &diff, template)
     }
 
     /// The built-in prompt, or the filled template. Blocks without which a step cannot work are appended if the
@@ -120,7 +120,9 @@ impl<'a> PromptParts<'a> {
         &self,
         title: &str,
         own: &[&str],
-        (rules, feedback, diff): (&str, &str, &str),
+        rules: &str,
+        feedback: &str,
+        diff: &str,
         template: Option<&PromptTemplate>,
     ) -> String {
         let description = match self.subject.description.trim() {

@@ -80,7 +80,7 @@ impl TaskRun<'_, '_, '_> {
                 return called.result.map(|_| StepOutcome::Failed);
             }
         };
-        self.keep_review(attempt, (verdict, body, why), (&log, called.expense))?;
+        self.keep_review(attempt, verdict, body, why.as_deref(), &log, called.expense)?;
         called
             .result
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
@@ -125,7 +125,7 @@ impl TaskRun<'_, '_, '_> {
                 WantedPlace::take(self.review_place())
             }?;
             let (called, violation) =
-                self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
+                self.ask_reviewer(attempt, &chain, time_left, &prompt, &file, place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
             let has_answered =
                 matches!(&called.result, Ok(CallReply { outcome: CallOutcome::Success { .. }, .. }));
@@ -163,8 +163,10 @@ impl TaskRun<'_, '_, '_> {
     fn ask_reviewer(
         &mut self,
         attempt: Attempt,
-        (chain, time_left): (&Chain<StepRunner>, Option<Duration>),
-        (prompt, log): (&str, &Path),
+        chain: &Chain<StepRunner>,
+        time_left: Option<Duration>,
+        prompt: &str,
+        log: &Path,
         apart: Option<&ReviewPlace>,
     ) -> Result<(FinishedCall, Option<String>), PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), Step::Review);
@@ -284,8 +286,11 @@ impl TaskRun<'_, '_, '_> {
     fn keep_review(
         &mut self,
         attempt: Attempt,
-        (verdict, body, why): (Verdict, Body, Option<String>),
-        (log, expense): (&str, Expense),
+        verdict: Verdict,
+        body: Body,
+        why: Option<&str>,
+        log: &str,
+        expense: Expense,
     ) -> Result<(), PipelineError> {
         let status = match verdict {
             Verdict::Approved => Status::ReviewApproved,
@@ -296,7 +301,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = expense.trailers();
         let _ = entry.trailers.set(Key::ReviewLog, log);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why.as_deref(), expense);
+        self.recorded(event, why, expense);
         Ok(())
     }
 }

@@ -98,7 +98,8 @@ impl TaskContext<'_> {
     pub fn test_phase(
         &mut self,
         recorder: &RunRecorder<'_>,
-        (phase, commands): (&Task, &[TestCommand]),
+        phase: &Task,
+        commands: &[TestCommand],
         tests_before: &mut TestsBefore,
         log: &str,
     ) -> Result<TestResult, PipelineError> {
@@ -163,7 +164,7 @@ impl TaskContext<'_> {
         let mut sum = TestTotals::default();
         let file = self.run.home.join(log);
         for test in tests {
-            let (ended, denial) = self.run_test(task, test, (&file, place))?;
+            let (ended, denial) = self.run_test(task, test, &file, place)?;
             let key = self.count_key(test);
             sum.add((test, key.as_deref()), &ended, &self.run.secrets);
             if let Some(denial) = denial {
@@ -187,7 +188,8 @@ impl TaskContext<'_> {
         &mut self,
         task: &Task,
         placed: &PlacedTest,
-        (log, clean): (&Path, Option<&Path>),
+        log: &Path,
+        clean: Option<&Path>,
     ) -> Result<(SupervisedEnd, Option<String>), PipelineError> {
         let (command, here) = (&placed.test, placed.dir.as_path());
         let time = command.timeout.map(std::time::Duration::from_secs);

@@ -101,10 +101,10 @@ impl TaskRun<'_, '_, '_> {
         });
         self.report_unwritten(written.as_ref().err());
         let delivered = match (written, prepared) {
-            (Ok(()), Some(prepared)) => recorder.finish_step((prepared, moves), &delivery),
+            (Ok(()), Some(prepared)) => recorder.finish_step(prepared, moves, &delivery),
             _ => {
                 let prepared = recorder.prepare(entry, delivery.tree)?;
-                recorder.commit_step((prepared, moves), &delivery, ended)
+                recorder.commit_step(prepared, moves, &delivery, ended)
             }
         };
         Ok(delivered?)

@@ -40,7 +40,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
     let index = index_of(&mut fields, &frame.nodes);
     check_ids(&mut fields, &frame, &index);
     let mut kinship = kinship::settle(&mut fields, &mut frame.nodes, &index);
-    check_roots(&mut fields, &frame, (&index, &mut kinship));
+    check_roots(&mut fields, &frame, &index, &mut kinship);
     let order = walk(&mut fields, &frame.nodes, &kinship);
     let Fields { file, problems, mistakes, .. } = fields;
     let files = [file];
@@ -120,7 +120,7 @@ fn check_ids(fields: &mut Fields<'_>, frame: &Frame, index: &NodesByPosition) {
 }
 
 /// `root_ids` gives the roots their order, and must be exactly the nodes without a parent.
-fn check_roots(fields: &mut Fields<'_>, frame: &Frame, (index, kinship): (&NodesByPosition, &mut Kinship)) {
+fn check_roots(fields: &mut Fields<'_>, frame: &Frame, index: &NodesByPosition, kinship: &mut Kinship) {
     let Some(listed) = &frame.roots else { return };
     let mut roots = Vec::with_capacity(listed.len());
     let mut is_listed = vec![false; frame.nodes.len()];

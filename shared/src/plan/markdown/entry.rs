@@ -203,11 +203,11 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    pub(super) fn boxed(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
+    pub(super) fn boxed(&mut self, at: usize, checkbox: Checkbox<'a>, rest: &'a str, column: usize) {
         let line = self.lines[at];
         self.close_items(line.indent);
         let Some(head) = self.head(at, rest) else {
-            return self.box_without_id(at, (checkbox, rest), column);
+            return self.box_without_id(at, checkbox, rest, column);
         };
         let parent = self.open.last().map(|(_, entry)| *entry);
         let id = head.id;
@@ -228,7 +228,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A box without an id is a step of the task that it belongs to, else a task or a check: the whole file tells.
-    fn box_without_id(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
+    fn box_without_id(&mut self, at: usize, checkbox: Checkbox<'a>, rest: &'a str, column: usize) {
         let line = self.lines[at];
         let Checkbox::Marked(place) = checkbox else { return self.prose(at) };
         // "[P] means parallel" and "[1] Smith et al." have labels, not boxes.
@@ -239,7 +239,7 @@ impl<'a> Builder<'_, 'a> {
             _ => return self.prose(at),
         };
         let Some(owner) = self.owner else {
-            return self.plain_box(at, (place, rest), column);
+            return self.plain_box(at, place, rest, column);
         };
         let steps = &mut self.outline.entries[owner].steps;
         *steps = (steps.0 + usize::from(mark.is_settled()), steps.1 + 1);
@@ -247,7 +247,7 @@ impl<'a> Builder<'_, 'a> {
         self.say(at, line.text.trim_end());
     }
 
-    fn plain_box(&mut self, at: usize, (mark, rest): (&'a str, &'a str), column: usize) {
+    fn plain_box(&mut self, at: usize, mark: &'a str, rest: &'a str, column: usize) {
         let line = self.lines[at];
         let head = TaskLine::plain(rest);
         if let Some(id) = ids::lower_case(&head.title) {

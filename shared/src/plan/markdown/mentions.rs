@@ -28,12 +28,12 @@ impl Mentions<'_> {
         before: Option<&Name<'a>>,
     ) -> Option<List<'a>> {
         let (member, end) = self.member_at(clause, at, before)?;
-        let (last, (members, end)) = (at, self.whole_or_part(clause, at, (member, end)));
+        let (last, (members, end)) = (at, self.whole_or_part(clause, at, member, end));
         let mut list = List { is_comma_list: true, ..List::new(members, last, end) };
         while let Some((next, is_comma)) = behind_joint(clause, list.end) {
             let before = list.members.last().map(|(name, _)| name.clone());
             let Some((member, end)) = self.member_at(clause, next, before.as_ref()) else { break };
-            let (mut members, end) = self.whole_or_part(clause, next, (member, end));
+            let (mut members, end) = self.whole_or_part(clause, next, member, end);
             if clause[list.end..next].iter().any(|token| token.what != Piece::Plus) {
                 list.groups.push(list.members.len());
             }
@@ -49,7 +49,8 @@ impl Mentions<'_> {
         &self,
         clause: &[Token<'a>],
         start: usize,
-        (member, end): (PlacedName<'a>, usize),
+        member: PlacedName<'a>,
+        end: usize,
     ) -> (Vec<PlacedName<'a>>, usize) {
         if let Some(tasks) = self.narrowed(clause, start, end) {
             return (tasks, end);

@@ -115,7 +115,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
     let skips_optional = roles.iter().any(|role| role.is_optional)
         && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
-    default_order::add_implied(&mut found.drafts, &roles, &family, (&mut stated, rules));
+    default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated, rules);
     release::release(&mut found.drafts, &family, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();

@@ -217,7 +217,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         if let Some((checkbox, rest)) = checkbox(content) {
-            return self.boxed(at, (checkbox, rest), column);
+            return self.boxed(at, checkbox, rest, column);
         }
         if is_nested {
             self.close_items(line.indent);
@@ -254,7 +254,7 @@ impl<'a> Builder<'_, 'a> {
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
         if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(at, rest).is_some()) {
-            return self.boxed(at, (mark, rest), line.indent + 2);
+            return self.boxed(at, mark, rest, line.indent + 2);
         }
         let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
         if let Some(title) = bold.filter(|title| !title.contains("**") && phase_label(title).is_some()) {

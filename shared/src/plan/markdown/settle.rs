@@ -48,7 +48,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
                 names.get_or_insert_with(|| Names::taken(outline.entries.iter().map(|entry| &entry.id)));
             if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
                 first.insert(renamed.folded(), at);
-                rename_duplicate(file, outline, (found, at), renamed);
+                rename_duplicate(file, outline, found, at, renamed);
             }
         }
     }
@@ -419,7 +419,8 @@ fn is_reference(outline: &Outline<'_>, first: usize, other: usize) -> bool {
 fn rename_duplicate(
     file: &SpecFile<'_>,
     outline: &mut Outline<'_>,
-    (first, other): (usize, usize),
+    first: usize,
+    other: usize,
     renamed: TaskId,
 ) {
     let id = outline.entries[other].id.clone();

@@ -169,10 +169,10 @@ impl TreeBuilder<'_, '_> {
                 nodes.drafts.push(self.section(section, &section_ids));
                 nodes.roles.push(self.role(section.0, &tagged, &section_ids));
             }
-            let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
+            let parent = self.container(entry.parent, entry.section, at, &section_ids, Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
             let (is_unnamed, is_optional) = (entry.form == Form::Plain, entry.is_optional);
-            let section = self.subsection(at, entry, (&section_ids, &apart));
+            let section = self.subsection(at, entry, &section_ids, &apart);
             let label = entry.phase_label.clone();
             nodes.roles.push(Role { section, label, is_unnamed, is_optional, ..Role::default() });
         }
@@ -317,7 +317,8 @@ impl TreeBuilder<'_, '_> {
         &self,
         parent: Option<usize>,
         section: Option<usize>,
-        (own, section_ids): (usize, &[Option<TaskId>]),
+        own: usize,
+        section_ids: &[Option<TaskId>],
         numbers: Option<&HashMap<&str, usize>>,
     ) -> Option<TaskId> {
         if let Some(found) = parent.and_then(|parent| self.canonical[parent]) {
@@ -363,7 +364,7 @@ impl TreeBuilder<'_, '_> {
         let section = &self.outline.sections[at];
         let mut task = Task::new(id.clone(), section.title.trim_matches(['*', ' ']));
         task.description = section.text.trim().to_owned();
-        task.parent = self.container(None, section.parent, (usize::MAX, section_ids), None);
+        task.parent = self.container(None, section.parent, usize::MAX, section_ids, None);
         task.source = Some(self.source(section.at, None));
         DraftNode { task, place: SourcePlace { file: self.file.0, at: section.at }, needs: Vec::new() }
     }
@@ -442,7 +443,8 @@ impl TreeBuilder<'_, '_> {
         &self,
         own: usize,
         entry: &TaskEntry,
-        (section_ids, apart): (&[Option<TaskId>], &HashSet<usize>),
+        section_ids: &[Option<TaskId>],
+        apart: &HashSet<usize>,
     ) -> Subsection {
         let is_own = |at: &usize| self.outline.sections[*at].task == Some(own);
         let Some(at) = self.chain(entry.section).find(|at| !is_own(at)) else { return Subsection::default() };

@@ -25,7 +25,8 @@ impl GitQueue<'_> {
     /// were run to find out.
     pub(super) fn find_fewer_tests(
         &mut self,
-        (gate, gates): (&Gate, &[Gate]),
+        gate: &Gate,
+        gates: &[Gate],
         commit: Oid,
         tally: TestTally,
     ) -> Result<(Option<String>, usize), QueueError> {
@@ -40,11 +41,11 @@ impl GitQueue<'_> {
         // If nothing is recorded yet, only the target can tell what ran before.
         let is_first = !before.has(&key) && !tally.is_unknown();
         let (fall, runs) = if known_fall.is_some() || is_first {
-            self.compare_with_base((gate, &key), &merges, (known_fall.clone(), tally))?
+            self.compare_with_base(gate, &key, &merges, known_fall.clone(), tally)?
         } else {
             (None, 0)
         };
-        let is_empty_phase = || self.find_empty_phase((gate, gates), commit, &before);
+        let is_empty_phase = || self.find_empty_phase(gate, gates, commit, &before);
         let fall = if known_fall.is_some() { fall } else { fall.or_else(is_empty_phase) };
         let place = match (self.find_phase(gate), merges.tasks.as_slice()) {
             (None, [task]) => task.to_string(),
@@ -57,9 +58,11 @@ impl GitQueue<'_> {
     /// Runs a gate without the merges that it tested. Others may have removed the tests: then they are missing there, too.
     fn compare_with_base(
         &mut self,
-        (gate, key): (&Gate, &str),
+        gate: &Gate,
+        key: &str,
         merges: &TestedMerges,
-        (fall, now): (Option<String>, TestTally),
+        fall: Option<String>,
+        now: TestTally,
     ) -> Result<(Option<String>, usize), QueueError> {
         let base = self.find_counted_base(gate, merges)?;
         let Some((record, runs)) = self.result_of(gate, base, RememberedResults::Any)? else {
@@ -165,7 +168,8 @@ impl GitQueue<'_> {
     /// Why the tests of a phase have tested nothing, once the last of its gates has run.
     fn find_empty_phase(
         &self,
-        (gate, gates): (&Gate, &[Gate]),
+        gate: &Gate,
+        gates: &[Gate],
         commit: Oid,
         before: &CommandCounts,
     ) -> Option<String> {

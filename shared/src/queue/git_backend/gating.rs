@@ -105,7 +105,7 @@ impl GitQueue<'_> {
                         let words = format!("the gate '{}': {denied}", gate.name);
                         denials.extend((!denials.contains(&words)).then_some(words));
                     }
-                    let (fewer, ran) = self.find_fewer_tests((gate, gates), commit, result.tally)?;
+                    let (fewer, ran) = self.find_fewer_tests(gate, gates, commit, result.tally)?;
                     runs += ran;
                     if let Some(why) = fewer {
                         let tail = format!("{why}\n{}", failing.tail);

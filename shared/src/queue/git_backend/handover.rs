@@ -56,7 +56,7 @@ impl GitQueue<'_> {
             note_opened(&scratch, &ticket.scope)?;
             return Ok(Handover::Opened(scratch.path));
         };
-        self.take_back(&pool, scratch, (ticket, onto), other_files)
+        self.take_back(&pool, scratch, ticket, onto, other_files)
     }
 
     /// Takes the worktree for a conflict. Another run may have a task of the same name; if the usual worktree is in use
@@ -85,7 +85,8 @@ impl GitQueue<'_> {
         &mut self,
         pool: &Pool,
         scratch: Scratch,
-        (ticket, onto): (&Ticket, Oid),
+        ticket: &Ticket,
+        onto: Oid,
         other_files: OtherFiles,
     ) -> Result<Handover, QueueError> {
         let merge = UnfinishedMerge { ticket, place: &scratch.repository, onto };
@@ -96,7 +97,7 @@ impl GitQueue<'_> {
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
         // Compare the commit that was taken and not the worktree, which may change meanwhile.
         let tree = self.repository.tree_of(commit)?;
-        let (_, others) = self.changed_beside((onto, merge.theirs()), tree)?;
+        let (_, others) = self.changed_beside(onto, merge.theirs(), tree)?;
         if !others.is_empty() && other_files == OtherFiles::Listed {
             return Ok(Handover::OtherFiles(scratch.path, others));
         }

@@ -38,7 +38,8 @@ impl GitQueue<'_> {
     pub(super) fn write_merge(
         &mut self,
         MergedTree { onto, tree }: MergedTree,
-        (ticket, landings): (&Ticket, Vec<OtherLanding>),
+        ticket: &Ticket,
+        landings: Vec<OtherLanding>,
         gates: &[Gate],
         red: &[Gate],
     ) -> Result<LandingStep, QueueError> {
@@ -104,7 +105,8 @@ impl GitQueue<'_> {
     pub(super) fn gates_for(
         &mut self,
         ticket: &Ticket,
-        (from, to): (Oid, Oid),
+        from: Oid,
+        to: Oid,
         landings: &[OtherLanding],
     ) -> Result<Vec<Gate>, QueueError> {
         let (options, task) = (self.options, &ticket.task);
@@ -112,7 +114,7 @@ impl GitQueue<'_> {
         let mut of_repos = Vec::new();
         for section in &others {
             let landed = Self::landed_in(landings).and_then(|landed| landed.0.get(&section.name).copied());
-            of_repos.extend(self.gates_in_other_repo((section, task), from, landed)?);
+            of_repos.extend(self.gates_in_other_repo(section, task, from, landed)?);
         }
         // The task's report lands here even if all of its work is in other repositories. It triggers no gate.
         let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
@@ -269,7 +271,7 @@ impl GitQueue<'_> {
             }
             before = step.commit;
         }
-        self.add_landed(&now, (base, last), &found);
+        self.add_landed(&now, base, last, &found);
         Ok(now)
     }
 

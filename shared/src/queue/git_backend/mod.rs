@@ -183,8 +183,8 @@ impl QueueBackend for GitQueue<'_> {
         if landings.is_empty() && tree == self.tree_of(onto)? {
             return Ok(Merged::NoChange);
         }
-        let gates = self.gates_for(ticket, (onto, tree), &landings)?;
-        let step = self.write_merge(MergedTree { onto, tree }, (ticket, landings), &gates, &[])?;
+        let gates = self.gates_for(ticket, onto, tree, &landings)?;
+        let step = self.write_merge(MergedTree { onto, tree }, ticket, landings, &gates, &[])?;
         Ok(Merged::Clean(Box::new(step)))
     }
 
@@ -202,7 +202,7 @@ impl QueueBackend for GitQueue<'_> {
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
         let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
-        self.write_merge(MergedTree { onto, tree }, (&step.ticket, landings), &step.gates, red)
+        self.write_merge(MergedTree { onto, tree }, &step.ticket, landings, &step.gates, red)
     }
 
     fn run_gates(

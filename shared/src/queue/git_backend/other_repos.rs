@@ -101,7 +101,8 @@ impl GitQueue<'_> {
     /// to `onto`. If the repository is not here, all of them.
     pub(super) fn gates_in_other_repo(
         &mut self,
-        (section, task): (&RepoSection, &TaskId),
+        section: &RepoSection,
+        task: &TaskId,
         onto: Oid,
         landed: Option<Oid>,
     ) -> Result<Vec<Gate>, QueueError> {
@@ -293,7 +294,7 @@ impl GitQueue<'_> {
             if target.head != from {
                 return Ok(OtherMoves::Overtaken);
             }
-            if let Some(why) = target.repository.find_obstacle(&target.branch, (from, to))? {
+            if let Some(why) = target.repository.find_obstacle(&target.branch, from, to)? {
                 let why = format!("'{}' in {name} cannot be moved: {why}", target.branch);
                 return Ok(OtherMoves::Refused(why));
             }

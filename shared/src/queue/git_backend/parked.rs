@@ -77,11 +77,11 @@ impl GitQueue<'_> {
         let mut gates: Vec<Gate> = Vec::new();
         let mut before = branch;
         for ParkedLanding { ticket, commit } in landings {
-            if let Some(why) = self.fault_of_parked_tree((before, commit), &ticket)? {
+            if let Some(why) = self.fault_of_parked_tree(before, commit, &ticket)? {
                 return Ok(Some(format!("'{}' needs a review: {why}", ticket.task)));
             }
             // What it brings to other repositories has landed there already.
-            for gate in self.gates_for(&ticket, (before, commit), &[])? {
+            for gate in self.gates_for(&ticket, before, commit, &[])? {
                 if !gates.contains(&gate) {
                     gates.push(gate);
                 }
@@ -105,13 +105,14 @@ impl GitQueue<'_> {
     /// decides. Otherwise it contains a resolution, which is reviewed like one in a ticket.
     fn fault_of_parked_tree(
         &mut self,
-        (before, commit): (Oid, Oid),
+        before: Oid,
+        commit: Oid,
         ticket: &Ticket,
     ) -> Result<Option<String>, QueueError> {
         let tree = self.repository.tree_of(commit)?;
         let merged = match self.repository.merge(before, ticket.source)? {
             Merge::Clean(merged) if merged == tree => return Ok(None),
-            _ => match self.check_resolution((before, ticket.source), tree)? {
+            _ => match self.check_resolution(before, ticket.source, tree)? {
                 Ok(merged) => merged,
                 Err(why) => return Ok(Some(why)),
             },
@@ -143,7 +144,7 @@ impl GitQueue<'_> {
         let names: BTreeSet<String> =
             tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
         let branches = self.find_branches(&names)?;
-        let known = self.run_at(branch, (branches, &names))?;
+        let known = self.run_at(branch, branches, &names)?;
         for ParkedLanding { ticket, .. } in &landings {
             let fresh = self.refreshed(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;

@@ -51,7 +51,7 @@ impl GitQueue<'_> {
         let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
         self.stored = own.collect();
-        let known = self.run_at(position.tip(), (branches, &names))?;
+        let known = self.run_at(position.tip(), branches, &names)?;
         let mut view = QueueView {
             tip: Some(position.tip()),
             landed: landed_in(&known.run),
@@ -145,7 +145,8 @@ impl GitQueue<'_> {
     pub(super) fn run_at(
         &mut self,
         tip: Oid,
-        (branches, names): (Vec<Ref>, &BTreeSet<String>),
+        branches: Vec<Ref>,
+        names: &BTreeSet<String>,
     ) -> Result<KnownRun, QueueError> {
         let before = self.run.take();
         if let Some(known) = &before
@@ -174,7 +175,7 @@ impl GitQueue<'_> {
     }
 
     /// Adds the commits that have just landed to the known run, unless something else has come to the target.
-    pub(super) fn add_landed(&mut self, now: &TargetTip, (base, last): (Oid, Oid), commits: &[RawCommit]) {
+    pub(super) fn add_landed(&mut self, now: &TargetTip, base: Oid, last: Oid, commits: &[RawCommit]) {
         let Some(known) = self.run.as_mut().filter(|known| known.run.scope.tip == Some(base)) else {
             return;
         };

@@ -33,10 +33,11 @@ impl GitQueue<'_> {
     /// Returns the tree of git's merge, or why it is none.
     pub(super) fn check_resolution(
         &self,
-        (onto, theirs): (Oid, Oid),
+        onto: Oid,
+        theirs: Oid,
         tree: Oid,
     ) -> Result<Result<Oid, String>, QueueError> {
-        let (merged, others) = self.changed_beside((onto, theirs), tree)?;
+        let (merged, others) = self.changed_beside(onto, theirs, tree)?;
         Ok(match others.first() {
             Some(path) => Err(format!("it also changed '{path}', which had no conflict")),
             None => Ok(merged),
@@ -46,7 +47,8 @@ impl GitQueue<'_> {
     /// The tree of git's own merge, and the files in which `tree` differs from it although they do not conflict.
     pub(super) fn changed_beside(
         &self,
-        (onto, theirs): (Oid, Oid),
+        onto: Oid,
+        theirs: Oid,
         tree: Oid,
     ) -> Result<(Oid, Vec<String>), QueueError> {
         let repository = self.repository;
@@ -87,7 +89,7 @@ impl GitQueue<'_> {
         }
         violations.extend(self.restore_refs(ticket, &guarded)?);
         let name = &resolver.reviewer.name;
-        let reply = self.reply_or_note(reply, (name, &violations))?;
+        let reply = self.reply_or_note(reply, name, &violations)?;
         Ok(match violations.in_one_line() {
             Some(violation) => Err(format!("the reviewer '{name}' changed something: {violation}")),
             None => judge_reply(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),

@@ -67,7 +67,7 @@ impl GitQueue<'_> {
             return Ok(Some(format!("it does not merge the task with '{}'", ticket.into)));
         }
         let tree = repository.tree_of(commit)?;
-        let merged = match self.check_resolution((onto, source), tree)? {
+        let merged = match self.check_resolution(onto, source, tree)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Some(why)),
         };

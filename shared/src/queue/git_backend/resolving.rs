@@ -80,7 +80,7 @@ impl GitQueue<'_> {
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
         let mut calls = ResolverCalls::new();
-        let result = self.call_resolver((&ticket, onto), resolver, &mut calls);
+        let result = self.call_resolver(&ticket, onto, resolver, &mut calls);
         tried.paid = ticket.paid.and(calls.expense);
         self.record_calls(&ticket, calls, result.as_ref().ok());
         let result = match result {
@@ -132,7 +132,8 @@ impl GitQueue<'_> {
     /// The commit of the resolution, or why there is none.
     fn call_resolver(
         &mut self,
-        (ticket, onto): (&Ticket, Oid),
+        ticket: &Ticket,
+        onto: Oid,
         resolver: &Resolver,
         calls: &mut ResolverCalls,
     ) -> Result<Result<Oid, String>, QueueError> {
@@ -143,7 +144,7 @@ impl GitQueue<'_> {
         pool.refresh(&scratch, onto, &[])?;
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
-        let called = self.call_watched((resolver, calls), &mut scratch, (ticket, onto))?;
+        let called = self.call_watched(resolver, calls, &mut scratch, ticket, onto)?;
         let after = scratch.repository.take_snapshot()?;
         let changes = scratch.repository.changes(before, after.tree)?;
         calls.files = changes.iter().map(TreeChange::shown).collect();
@@ -177,7 +178,7 @@ impl GitQueue<'_> {
             return Ok(Err("it stored other content under the object id of a file".into()));
         }
         let theirs = ticket.resolved.unwrap_or(ticket.source);
-        let merged = match self.check_resolution((onto, theirs), tree)? {
+        let merged = match self.check_resolution(onto, theirs, tree)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
@@ -197,9 +198,11 @@ impl GitQueue<'_> {
     /// call failed, if it did.
     fn call_watched(
         &mut self,
-        (resolver, calls): (&Resolver, &mut ResolverCalls),
+        resolver: &Resolver,
+        calls: &mut ResolverCalls,
         scratch: &mut Scratch,
-        (ticket, onto): (&Ticket, Oid),
+        ticket: &Ticket,
+        onto: Oid,
     ) -> Result<Result<(), String>, QueueError> {
         let prompt = self.prompt(ticket, onto)?;
         let guarded = self.guarded_refs(ticket)?;
@@ -210,7 +213,7 @@ impl GitQueue<'_> {
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
-        let reply = self.reply_or_note(reply, (&resolver.step_runner.name, &violations))?;
+        let reply = self.reply_or_note(reply, &resolver.step_runner.name, &violations)?;
         if let Some(violation) = violations.in_one_line() {
             return Ok(Err(violation));
         }
@@ -227,7 +230,8 @@ impl GitQueue<'_> {
     pub(super) fn reply_or_note(
         &mut self,
         reply: Result<CallReply, QueueError>,
-        (runner, violations): (&str, &Violations),
+        runner: &str,
+        violations: &Violations,
     ) -> Result<CallReply, QueueError> {
         if let (Err(_), Some(violation)) = (&reply, violations.in_one_line()) {
             let words = format!("{runner} was interrupted: {violation}");

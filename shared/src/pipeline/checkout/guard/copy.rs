@@ -256,7 +256,7 @@ impl WatchedCopy {
             {
                 continue;
             }
-            found.push(self.restore_path((path, watch_mode), before, &after));
+            found.push(self.restore_path(path, watch_mode, before, &after));
         }
         found
     }
@@ -291,7 +291,8 @@ impl WatchedCopy {
             let mut now = PathStates::new();
             self.count_in(folder) <= MAX_KEPT_FILES
                 && !look_into(
-                    (folder, WatchMode::Whole),
+                    folder,
+                    WatchMode::Whole,
                     RunningChildren::Possible,
                     &mut now,
                     Some(MAX_KEPT_FILES),
@@ -300,7 +301,7 @@ impl WatchedCopy {
         folders
             .filter(is_overfull)
             .map(|folder| {
-                self.restore_path((folder, WatchMode::Folder), &FileState::Folder, &FileState::Folder)
+                self.restore_path(folder, WatchMode::Folder, &FileState::Folder, &FileState::Folder)
             })
             .collect()
     }
@@ -312,11 +313,12 @@ impl WatchedCopy {
 
     fn restore_path(
         &self,
-        (path, watch_mode): (&Path, WatchMode),
+        path: &Path,
+        watch_mode: WatchMode,
         before: &FileState,
         after: &FileState,
     ) -> String {
-        let mut words = self.sentence((path, watch_mode), before);
+        let mut words = self.sentence(path, watch_mode, before);
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
             return format!("{words}, and is not restored: it is outside the repository and its worktree");
         }
@@ -374,7 +376,7 @@ impl WatchedCopy {
         }
     }
 
-    fn sentence(&self, (path, watch_mode): (&Path, WatchMode), before: &FileState) -> String {
+    fn sentence(&self, path: &Path, watch_mode: WatchMode, before: &FileState) -> String {
         let in_git = path.strip_prefix(&self.git_dir).ok().map(|inner| Path::new(".git").join(inner));
         let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
         let inside = inside.filter(|inner| *inner != Path::new(""));
@@ -429,7 +431,7 @@ fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates 
     for WatchedItem { path, watch_mode } in items {
         let there = FileState::at(path, running_children);
         if watch_mode.is_folder() && there == FileState::Folder {
-            look_into((path, watch_mode.inside()), running_children, &mut found, None);
+            look_into(path, watch_mode.inside(), running_children, &mut found, None);
         }
         // A path that is watched under several names is watched as closely as any of them requires.
         let entry = found.entry(path.clone()).or_insert((*watch_mode, there));
@@ -440,7 +442,8 @@ fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates 
 
 /// Reads everything in a folder. Returns false if there are more than `most` entries; the rest is then left out.
 fn look_into(
-    (folder, watch_mode): (&Path, WatchMode),
+    folder: &Path,
+    watch_mode: WatchMode,
     running_children: RunningChildren,
     found: &mut PathStates,
     most: Option<usize>,

@@ -39,7 +39,8 @@ pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
     family: &NodeParents,
-    (stated, rules): (&mut Stated, ImpliedRules),
+    stated: &mut Stated,
+    rules: ImpliedRules,
 ) {
     let is_optional = if rules.skips_optional { optional(roles, family) } else { vec![false; roles.len()] };
     let mut order = Order {

@@ -41,9 +41,9 @@ impl Reader<'_, '_, '_> {
         for Pair { left, right, at, scopes } in pairs {
             let (who, on, scope) = if is_then { (right, left, scopes.1) } else { (left, right, scopes.0) };
             if (left < right) != is_then {
-                self.warn_of_unclear_arrow((left, right), (who, on), at);
+                self.warn_of_unclear_arrow(left, right, who, on, at);
             }
-            self.edge((who, on), at, Weight::Arrow, scope);
+            self.edge(who, on, at, Weight::Arrow, scope);
         }
     }
 
@@ -60,7 +60,7 @@ impl Reader<'_, '_, '_> {
         let (left, right) = self.sides(&left, &right);
         for (left, at) in &left {
             for (right, _) in &right {
-                self.edge((*right, *left), *at, Weight::Arrow, Scope::All);
+                self.edge(*right, *left, *at, Weight::Arrow, Scope::All);
             }
         }
     }
@@ -93,12 +93,12 @@ impl Reader<'_, '_, '_> {
         let is_mutual = |pair: &Pair| both.contains(&(pair.right, pair.left));
         let (mutual, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(is_mutual);
         for Pair { left, right, at, .. } in mutual {
-            self.edge((left.max(right), left.min(right)), at, Weight::Arrow, Scope::Few);
+            self.edge(left.max(right), left.min(right), at, Weight::Arrow, Scope::Few);
         }
         others
     }
 
-    fn warn_of_unclear_arrow(&mut self, (left, right): (usize, usize), (who, on): (usize, usize), at: usize) {
+    fn warn_of_unclear_arrow(&mut self, left: usize, right: usize, who: usize, on: usize, at: usize) {
         let id = |at: usize| &self.found.drafts[at].task.id;
         let what = format!(
             "the arrow '{} → {}' points against the order of the file; as most arrows here are meant, '{}' waits for '{}'",

@@ -93,7 +93,7 @@ impl Reader<'_, '_, '_> {
         nodes.sort_unstable();
         nodes.dedup_by_key(|(node, _)| *node);
         for pair in nodes.windows(2) {
-            self.edge((pair[1].0, pair[0].0), pair[1].1, weight, Scope::Few);
+            self.edge(pair[1].0, pair[0].0, pair[1].1, weight, Scope::Few);
         }
     }
 
@@ -138,7 +138,7 @@ impl Reader<'_, '_, '_> {
             return;
         }
         for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
-            tasks.iter().for_each(|who| self.edge((*who, *on), phase.1, Weight::Section, Scope::Group));
+            tasks.iter().for_each(|who| self.edge(*who, *on, phase.1, Weight::Section, Scope::Group));
         }
         // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
         if self.roles[node].is_about_checks() {
@@ -224,7 +224,7 @@ impl Reader<'_, '_, '_> {
             for (on, on_at) in &on {
                 let at = if *on_at == usize::MAX { who_at } else { *on_at };
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
-                self.edge((who, *on), at, weight, scope);
+                self.edge(who, *on, at, weight, scope);
             }
         }
     }
@@ -260,7 +260,7 @@ impl Reader<'_, '_, '_> {
 
     /// Notes an edge. A node cannot wait for itself, nor for what it is part of: such a sentence means its
     /// neighbours. A remark counts only so far as it follows the order of the file.
-    pub(super) fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, scope: Scope) {
+    pub(super) fn edge(&mut self, who: usize, on: usize, at: usize, weight: Weight, scope: Scope) {
         let is_against = weight == Weight::Remark && on > who;
         if self.family.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;

@@ -193,8 +193,8 @@ fn take(
     found: &mut PlanDraft,
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
-    narrow_stories(&mut statements.edges, (roles, family));
-    let is_throughout = is_declared_throughout((&statements.declared, &statements.vague), roles, family);
+    narrow_stories(&mut statements.edges, roles, family);
+    let is_throughout = is_declared_throughout(&statements.declared, &statements.vague, roles, family);
     if is_throughout {
         // A drawing beside tasks that all name their dependencies is a summary.
         let declared = &statements.declared;
@@ -235,7 +235,7 @@ fn take(
         }
         // Lines are drawn carelessly: one from a later phase back to an earlier one gives way to words about the earlier.
         if is_line && is_phase(who) && is_phase(on) && on > who && worded.contains(&who) {
-            found.warnings.extend(contradiction((who, on), place, pages, found));
+            found.warnings.extend(contradiction(who, on, place, pages, found));
             continue;
         }
         // A line that is drawn to "Polish" does not tell that nothing else comes before it.
@@ -249,7 +249,7 @@ fn take(
             continue;
         }
         if !stated.precedence.try_add(who, on) && weight > Weight::Task {
-            found.warnings.extend(contradiction((who, on), place, pages, found));
+            found.warnings.extend(contradiction(who, on, place, pages, found));
             continue;
         }
         stated.needs[who].push(on);
@@ -279,13 +279,13 @@ fn take(
         }
     }
     statements.as_stated.iter().filter(|at| !is_phase(**at)).for_each(|at| stated.replaced[*at] = true);
-    replace_free(&statements.free, (roles, family), &mut stated);
+    replace_free(&statements.free, roles, family, &mut stated);
     statements.free.iter().for_each(|at| says[*at] = Says::Own);
     replace_by_waves(&statements.waved, family, &mut stated);
     if is_throughout {
         replace_throughout(&statements.declared, family, &mut stated);
     }
-    replace_in_phases(&says, (roles, family), &mut stated);
+    replace_in_phases(&says, roles, family, &mut stated);
     stated
 }
 
@@ -320,7 +320,7 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
 
 /// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story
 /// is waited for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
-fn narrow_stories(edges: &mut Vec<Edge>, (roles, family): (&[Role], &NodeParents)) {
+fn narrow_stories(edges: &mut Vec<Edge>, roles: &[Role], family: &NodeParents) {
     let is_exact = |edge: &&Edge| {
         roles[edge.who].kind == NodeKind::Story
             && roles[edge.on].kind == NodeKind::Task
@@ -351,7 +351,8 @@ fn waits(needs: &HashMap<usize, Vec<usize>>, who: usize, on: usize) -> bool {
 }
 
 fn contradiction(
-    (who, on): (usize, usize),
+    who: usize,
+    on: usize,
     place: SourcePlace,
     pages: &[Page<'_, '_>],
     found: &PlanDraft,
@@ -365,7 +366,7 @@ fn contradiction(
 
 /// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the
 /// foundation, unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
-fn replace_free(free: &[usize], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
+fn replace_free(free: &[usize], roles: &[Role], family: &NodeParents, stated: &mut Stated) {
     let is_free: HashSet<usize> = free.iter().copied().collect();
     let phases: HashSet<usize> = free.iter().filter_map(|at| family.parents[*at]).collect();
     let is_whole = |at: &usize| family.children[*at].iter().all(|child| is_free.contains(child));
@@ -400,7 +401,8 @@ fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut S
 
 /// Whether nearly every task names its dependencies.
 fn is_declared_throughout(
-    (declared, vague): (&HashSet<usize>, &HashSet<usize>),
+    declared: &HashSet<usize>,
+    vague: &HashSet<usize>,
     roles: &[Role],
     family: &NodeParents,
 ) -> bool {
@@ -433,7 +435,7 @@ fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &
 }
 
 /// In a phase whose tasks all but the first say what they wait for, that is all that they wait for.
-fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
+fn replace_in_phases(says: &[Says], roles: &[Role], family: &NodeParents, stated: &mut Stated) {
     let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
     for siblings in family.children.iter().chain([&family.roots]) {
         let is_whole = siblings.len() > 3

@@ -73,7 +73,7 @@ impl<'a> Reader<'_, '_, 'a> {
         for (title, node) in &found {
             if let Some(node) = node {
                 self.statements.declared.insert(title.task);
-                self.edge((title.task, *node), title.at, Weight::Task, Scope::Few);
+                self.edge(title.task, *node, title.at, Weight::Task, Scope::Few);
             }
         }
         // "Dependencies: React, Zod" names libraries, in a plan that names no task so.

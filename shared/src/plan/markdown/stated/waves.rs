@@ -95,14 +95,14 @@ impl Reader<'_, '_, '_> {
         let closed = nodes.first().filter(|_| is_wide).map(|(_, at)| self.closed(before, *at));
         let before = closed.as_deref().unwrap_or(before);
         for (who, at) in nodes {
-            before.iter().for_each(|on| self.edge((*who, *on), *at, Weight::Section, Scope::Few));
+            before.iter().for_each(|on| self.edge(*who, *on, *at, Weight::Section, Scope::Few));
         }
     }
 
     /// The last of some tasks, made to wait for the others, so that two wide waves cost no edge for each pair.
     fn closed(&mut self, nodes: &[usize], at: usize) -> Vec<usize> {
         let Some((last, others)) = nodes.split_last() else { return Vec::new() };
-        others.iter().for_each(|on| self.edge((*last, *on), at, Weight::Section, Scope::Few));
+        others.iter().for_each(|on| self.edge(*last, *on, at, Weight::Section, Scope::Few));
         vec![*last]
     }
 }
