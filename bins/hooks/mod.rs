@@ -212,7 +212,7 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     let mut hooks = HookEvent::ALL.into_iter().map(load).collect::<Result<Vec<_>, Failure>>()?;
     hooks.retain(|hook| hook.event != HookEvent::Update || hook.state != HookState::Missing);
     let agents = agent::status(&repository).into_iter().collect();
-    Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, (hooks, agents)))
+    Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, hooks, agents))
 }
 
 /// The named hooks, or those that make sense here; each once.

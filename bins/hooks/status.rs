@@ -77,7 +77,8 @@ impl HooksStatus {
     pub(super) fn new(
         git: GitVersion,
         dir: &HooksDir,
-        (hooks, agents): (Vec<HookStatus>, Vec<AgentStatus>),
+        hooks: Vec<HookStatus>,
+        agents: Vec<AgentStatus>,
     ) -> Self {
         Self {
             git: git.to_string(),

@@ -157,8 +157,7 @@ impl LogFolders {
         let own = repository.worktree.clone().zip(Some(repository.find_commit("HEAD")?));
         let mut paths = Vec::new();
         for (top, head) in own.into_iter().chain(main) {
-            let link =
-                head.map(|head| LogLink::find_tracked(&repository, (&top, head), &name)).transpose()?;
+            let link = head.map(|head| LogLink::find_tracked(&repository, &top, head, &name)).transpose()?;
             if let Some(LogLink { link, target }) = link.flatten() {
                 let (link, target) = (link.display(), target.display());
                 let what = format!("no log is read from '{target}': '{link}' is a tracked symbolic link");

@@ -53,7 +53,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     };
     require_target(&site, args, &ticket)?;
     let cancel = watch_signals();
-    let mut options = options((&site, &cancel), landing, ui)?;
+    let mut options = options(&site, &cancel, landing, ui)?;
     options.only = vec![task.clone()];
     // A run that is at work lands it itself. It cannot know who made the resolution, so it needs a reviewer.
     let run_lock = match lock_run(&site) {

@@ -227,7 +227,7 @@ fn drain(
     let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
     let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
         tickets.partition(|stored| stored.ticket.into == *target);
-    let mut options = options((site, cancel), args, ui)?;
+    let mut options = options(site, cancel, args, ui)?;
     options.fan_in = args.policy;
     options.only = wish.tasks.to_vec();
     options.forced = wish.forced.iter().cloned().collect();
@@ -331,7 +331,8 @@ fn end_session(site: &OpenQueue) -> Result<(), Failure> {
 
 /// The options of this run, after the user has approved all commands.
 pub(super) fn options(
-    (site, cancel): (&OpenQueue, &Cancel),
+    site: &OpenQueue,
+    cancel: &Cancel,
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Result<QueueOptions, Failure> {

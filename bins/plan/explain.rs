@@ -61,7 +61,7 @@ struct ReasonDocument {
 }
 
 /// Prints why a task waits for what.
-pub(super) fn run(ui: &mut Ui, (plan, specs): (&Plan, &[PathBuf]), id: &str, format: Format) -> Outcome {
+pub(super) fn run(ui: &mut Ui, plan: &Plan, specs: &[PathBuf], id: &str, format: Format) -> Outcome {
     let task = id.parse::<TaskId>().ok().and_then(|id| plan.find(&id));
     let task = task.ok_or_else(|| unknown(plan, id, specs))?;
     let waiting = plan.explain(&task.id);

@@ -184,7 +184,7 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
         }
         Action::Explain(task, format) => {
             let (plan, _) = read(ui)?;
-            explain::run(ui, (&plan, &args.specs), &task, format)
+            explain::run(ui, &plan, &args.specs, &task, format)
         }
         Action::Print(format) => {
             let (plan, proposal) = read(ui)?;
@@ -194,7 +194,7 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
             output::require_folder(&file)?;
             output::require_own_file(&file, format)?;
             let (plan, proposal) = read(ui)?;
-            output::write(ui, plan, proposal.as_ref(), &sources, (&file, format))
+            output::write(ui, plan, proposal.as_ref(), &sources, &file, format)
         }
     }
 }

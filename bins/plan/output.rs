@@ -100,7 +100,8 @@ pub(super) fn write(
     mut plan: Plan,
     proposal: Option<&TestProposal>,
     sources: &PlanSources,
-    (file, format): (&Path, Format),
+    file: &Path,
+    format: Format,
 ) -> Outcome {
     warn(ui, &plan);
     refuse_link_out(sources, file)?;

@@ -69,7 +69,8 @@ fn in_checkout(
 pub(super) fn require(
     opened: &OpenSessions,
     resume_options: &ResumeOptions<'_>,
-    (commit, plan): (Oid, Option<&PlanRef>),
+    commit: Oid,
+    plan: Option<&PlanRef>,
     branch: Option<&BranchName>,
     ui: &mut Ui,
 ) -> Result<(), Failure> {

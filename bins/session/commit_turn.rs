@@ -141,7 +141,7 @@ pub(super) fn commit_turn(
     repair_index(repository, &branch, head)?;
     let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
     let WorktreeSnapshot { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
-    let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
+    let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, recorder.tree(), snapshot)?;
     let tree = match is_all {
         _ if changes.is_empty() => recorder.tree(),
         true => snapshot,
@@ -165,7 +165,8 @@ fn choose(
     repository: &Repository,
     mark: &SessionMark,
     meant: &TurnScope,
-    (branch, snapshot): (Oid, Oid),
+    branch: Oid,
+    snapshot: Oid,
 ) -> Result<Choice, Failure> {
     let all = repository.changes(branch, snapshot)?;
     repository.require_verified(branch, snapshot)?;

@@ -76,8 +76,8 @@ fn differing(
     (from, to): ((u32, Oid), (u32, Oid)),
     ui: &mut Ui,
 ) -> Result<Vec<(OtherDiffDocument, String)>, Failure> {
-    let (before, missing) = other_repos::seen_at(opened, newest, from)?;
-    let (after, _) = other_repos::seen_at(opened, newest, to)?;
+    let (before, missing) = other_repos::seen_at(opened, newest, from.0, from.1)?;
+    let (after, _) = other_repos::seen_at(opened, newest, to.0, to.1)?;
     for name in missing {
         ui.warn(&format!("the repository '{name}' is not here, so its changes are not shown"));
     }

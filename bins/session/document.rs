@@ -267,7 +267,8 @@ impl SessionShowDocument {
     pub(super) fn new(
         session: SessionDocument,
         newest: &StoredRecord,
-        (start, asked): (&SessionStart, RecordedOptions),
+        start: &SessionStart,
+        asked: RecordedOptions,
         checkpoint: Option<&StoredRecord>,
     ) -> Self {
         let checkpoint = checkpoint.and_then(|stored| match &stored.record.kind {

@@ -20,7 +20,8 @@ use crate::{gardening::watch_signals, ui::Ui};
 /// remote that it was cloned from. An unreachable remote causes a warning.
 pub(super) fn fetch(
     opened: &mut OpenSessions,
-    (is_known, continue_args): (bool, &ContinueArgs),
+    is_known: bool,
+    continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -33,7 +34,7 @@ pub(super) fn fetch(
         return Ok(());
     }
     require_remote(opened, &workspace, &main, continue_args, ui)?;
-    take_over(opened, (&workspace, &main), ui)?;
+    take_over(opened, &workspace, &main, ui)?;
     opened.session_list = SessionReader::new(&opened.repository).list()?;
     Ok(())
 }
@@ -49,7 +50,8 @@ fn origin(opened: &OpenSessions) -> Result<Option<String>, Failure> {
 
 fn take_over(
     opened: &OpenSessions,
-    (workspace, main): (&Workspace, &RepoSection),
+    workspace: &Workspace,
+    main: &RepoSection,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let repository = &opened.repository;

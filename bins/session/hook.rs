@@ -95,7 +95,7 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     match event.hook_event_name.as_str() {
         // Changes that exist when the user submits a prompt are the user's.
         "UserPromptSubmit" => {
-            session_writer(repository, &session, (branch, head))?;
+            session_writer(repository, &session, branch, head)?;
             mark.set(repository, repository.snapshot()?, head)
         }
         "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
@@ -132,7 +132,7 @@ fn take_turn(
         Some(before) if has_words || before.tree != repository.snapshot()? => {}
         _ => return Ok(()),
     }
-    let session_writer = session_writer(repository, session, (branch, head))?;
+    let session_writer = session_writer(repository, session, branch, head)?;
     commit_turn(lock, repository, &session_writer, &reported_turn, &TurnScope::Since, Amid::Recorded)
 }
 
@@ -140,7 +140,8 @@ fn take_turn(
 fn session_writer(
     repository: &Repository,
     session: &SessionId,
-    (branch, head): (BranchName, Oid),
+    branch: BranchName,
+    head: Oid,
 ) -> Result<SessionWriter, Failure> {
     if let Some(session_writer) = SessionWriter::find(repository, session)? {
         if let RecordKind::End(_) = session_writer.newest().record.kind {

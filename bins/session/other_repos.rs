@@ -76,7 +76,7 @@ pub(super) fn at(
     newest: &StoredRecord,
     point: (u32, Oid),
 ) -> Result<Vec<RepoAtTurn>, Failure> {
-    match seen_at(opened, newest, point)? {
+    match seen_at(opened, newest, point.0, point.1)? {
         (others, missing) if missing.is_empty() => Ok(others),
         (_, missing) => Err(not_here(&missing[0])),
     }
@@ -86,7 +86,8 @@ pub(super) fn at(
 pub(super) fn seen_at(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (turn, point): (u32, Oid),
+    turn: u32,
+    point: Oid,
 ) -> Result<(Vec<RepoAtTurn>, Vec<RepoName>), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
@@ -112,7 +113,7 @@ pub(super) fn seen_at(
         let on_line: HashSet<Oid> = line.iter().map(|step| step.commit).collect();
         let point = match stood_at(&section.name, line, turn, &known) {
             Some(stood) => {
-                let mut trail = Trail::scan(&repository, &branch, (base, tip))?;
+                let mut trail = Trail::scan(&repository, &branch, base, tip)?;
                 trail.events.retain(|event| !on_line.contains(&event.commit));
                 let lane = find_lane_commit(&section.name, &repository, &trail, turn, &known)?;
                 Some(join(&repository, (stood, lane), (turn, &newest.record.session))?)
@@ -288,7 +289,7 @@ impl RepoAtTurn {
         let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
         let session_worktree =
             Pool::open(&self.repository, &self.branch, options)?.session_worktree(session)?;
-        let (mut recorder, tree, changes) = restore(&session_worktree, (&self.branch, session), self.point)?;
+        let (mut recorder, tree, changes) = restore(&session_worktree, &self.branch, session, self.point)?;
         let tip = session_worktree.repository.load_commits(&[recorder.head()])?;
         let is_back = tip.first().and_then(Event::of).is_some_and(|event| event.status() == Status::Reset);
         let is_there = recorder.head() == self.point || (is_back && changes.is_empty());

@@ -74,16 +74,16 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         resume_options.approvals.clear();
     }
     let configured = moment::configured_in(&opened, newest, args.turn, &moment)?;
-    approvals::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
+    approvals::require(&opened, &resume_options, configured, Some(&plan), None, ui)?;
     let RecordedOptions { options, withheld } = match resume_options.changed_options(&opened, newest)? {
         Some(given) => given,
         None => opened.session_reader().recorded_options_of(newest)?,
     };
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
-    let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
+    let (session, branch) = begin(&opened, newest, &start, args.turn, commit)?;
     let session_worktree = session_worktree(&opened, &branch, &session, &args.continue_args, ui)?;
     bring_configuration(&opened, &session_worktree, configured, commit)?;
-    announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
+    announce(&opened, &session_worktree, newest, &session, &branch, &moment, &plan)?;
     ui.note(&format!(
         "new session '{session}', from turn {} of session '{}', on the branch '{branch}' in '{}'",
         args.turn,
@@ -123,7 +123,8 @@ fn begin(
     opened: &OpenSessions,
     newest: &StoredRecord,
     start: &SessionStart,
-    (turn, commit): (u32, Oid),
+    turn: u32,
+    commit: Oid,
 ) -> Result<(SessionId, BranchName), Failure> {
     let repository = &opened.repository;
     let session = new_session(commit);
@@ -169,8 +170,10 @@ fn announce(
     opened: &OpenSessions,
     session_worktree: &SessionWorktree,
     newest: &StoredRecord,
-    (session, branch): (&SessionId, &BranchName),
-    (moment, plan): (&Moment, &PlanRef),
+    session: &SessionId,
+    branch: &BranchName,
+    moment: &Moment,
+    plan: &PlanRef,
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     let _lock = lock(repository, branch)?;

@@ -35,7 +35,8 @@ use crate::ui::Ui;
 pub(super) fn turn(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (session_worktree, history): (&SessionWorktree, &Run),
+    session_worktree: &SessionWorktree,
+    history: &Run,
     number: u32,
     ui: &mut Ui,
 ) -> Result<Oid, Failure> {
@@ -54,7 +55,7 @@ pub(super) fn turn(
         let words = other_repos::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
-    let (mut recorder, tree, changes) = restore(session_worktree, (branch, session), commit)?;
+    let (mut recorder, tree, changes) = restore(session_worktree, branch, session, commit)?;
     let (repository, tip) = (&session_worktree.repository, recorder.head());
     let is_under_way = head == stored.record.context.head;
     let mut tasks = later_tasks(repository, history, commit, tip, node.filter(|_| is_under_way))?;
@@ -120,7 +121,8 @@ fn bring_back_plan(
 /// are not overwritten.
 pub(super) fn restore<'h>(
     session_worktree: &'h SessionWorktree,
-    (branch, session): (&BranchName, &SessionId),
+    branch: &BranchName,
+    session: &SessionId,
     commit: Oid,
 ) -> Result<(RunRecorder<'h>, Oid, Vec<TreeChange>), Failure> {
     let repository = &session_worktree.repository;

@@ -58,7 +58,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         None => !left(&opened).is_empty(),
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
-    fetch(&mut opened, (is_known, &args.continue_args), ui)?;
+    fetch(&mut opened, is_known, &args.continue_args, ui)?;
     if let Some(id) = args.id.as_ref().filter(|id| opened.session_list.require(id).is_err())
         && let Some(damaged) = find_damaged(id)
     {
@@ -103,12 +103,12 @@ impl<'a> Resuming<'a> {
         let history = follow.history()?;
         refuse_other(record, &history, args.turn)?;
         if let Some(start) = &history.start {
-            approvals::require(opened, &options, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+            approvals::require(opened, &options, start.accepted, start.plan.as_ref(), Some(branch), ui)?;
         }
         if let Some(moment) = moment {
             // The plan and the configuration of that turn are in force again.
             let plan = moment::restored_plan(opened, newest, &history, &moment)?;
-            approvals::require(opened, &options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
+            approvals::require(opened, &options, moment.commit, plan.as_ref(), Some(branch), ui)?;
         }
         // If it is checked out, it is not moved.
         if !is_own_branch(opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
@@ -143,7 +143,7 @@ impl<'a> Resuming<'a> {
         let has_changed = self.find_changed_plan()?;
         let session_writer = SessionWriter::after(&opened.repository, newest.clone());
         let commit = match args.turn {
-            Some(number) => restore::turn(opened, newest, (session_worktree, &self.history), number, ui)?,
+            Some(number) => restore::turn(opened, newest, session_worktree, &self.history, number, ui)?,
             None => opened.repository.require_commit(&branch.to_ref())?,
         };
         if let Some(changed) = &has_changed {

@@ -70,10 +70,10 @@ pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
         let session = SessionDocument::new(&opened, newest);
         return document::print(
             ui,
-            &SessionShowDocument::new(session, newest, (start, asked), checkpoint.as_ref()),
+            &SessionShowDocument::new(session, newest, start, asked, checkpoint.as_ref()),
         );
     }
-    show(ui, &opened, newest, (start, &asked), checkpoint.as_ref());
+    show(ui, &opened, newest, start, &asked, checkpoint.as_ref());
     Ok(Exit::Done)
 }
 
@@ -92,7 +92,8 @@ fn show(
     ui: &mut Ui,
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (start, asked): (&SessionStart, &RecordedOptions),
+    start: &SessionStart,
+    asked: &RecordedOptions,
     checkpoint: Option<&StoredRecord>,
 ) {
     let record = &newest.record;

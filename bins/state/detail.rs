@@ -363,7 +363,7 @@ impl TaskLogs {
     ) -> Self {
         let folder = settings.general.log_dir.as_str();
         let head = repository.find_commit("HEAD").ok().flatten();
-        let link = head.map(|head| LogLink::find_tracked(repository, (home, head), folder));
+        let link = head.map(|head| LogLink::find_tracked(repository, home, head, folder));
         if !matches!(link, None | Some(Ok(None))) {
             return Self::default();
         }
@@ -378,7 +378,7 @@ impl TaskLogs {
             |log: &StepLog| log.path.file_name().map(|name| format!("{folder}/{}", name.to_string_lossy()));
         let implement = logs.iter().rfind(|log| log.step == Step::Implement);
         let unfinished =
-            logs.last().filter(|log| is_unfinished(repository, run, (task, log), name(log).as_deref()));
+            logs.last().filter(|log| is_unfinished(repository, run, task, log, name(log).as_deref()));
         let unfinished = unfinished.and_then(|log| {
             Some(UnfinishedStep { step: log.step, log: name(log)?, last_line: last_line(&log.path) })
         });
@@ -391,7 +391,8 @@ impl TaskLogs {
 fn is_unfinished(
     repository: &Repository,
     run: &Run,
-    (task, log): (&TaskId, &StepLog),
+    task: &TaskId,
+    log: &StepLog,
     name: Option<&str>,
 ) -> bool {
     let current = run.find(task).map(TaskHistory::current).unwrap_or_default();

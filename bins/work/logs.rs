@@ -118,7 +118,7 @@ impl WorkerLogFolder {
         let main = repository.list_worktrees()?.into_iter().next().filter(|main| !main.is_bare);
         let top = main.as_ref().map_or_else(|| repository.top().to_owned(), |main| main.path.clone());
         let head = main.and_then(|main| main.head);
-        let link = head.map(|head| LogLink::find_tracked(repository, (&top, head), log_dir)).transpose()?;
+        let link = head.map(|head| LogLink::find_tracked(repository, &top, head, log_dir)).transpose()?;
         if let Some(LogLink { link, target }) = link.flatten() {
             let (link, target) = (link.display(), target.display());
             let what = format!("no log is written to '{target}': '{link}' is a tracked symbolic link");

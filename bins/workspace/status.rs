@@ -43,7 +43,7 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let mut statuses = Vec::new();
     for section in opened.chosen(&args.choice)? {
-        let status = opened.workspace.status(section, (&opened.push_set, opened.session.as_ref()));
+        let status = opened.workspace.status(section, &opened.push_set, opened.session.as_ref());
         // A repository that cannot be used does not hide the others.
         statuses.push(status.map_or_else(
             |error| {

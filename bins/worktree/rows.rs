@@ -70,7 +70,7 @@ pub(super) fn collect(opened: &OpenWorktrees, wanted: ExtraRows) -> Result<Vec<W
             .collect();
     }
     let mut rows: Vec<WorktreeRow> = standings.into_iter().map(WorktreeRow::of_worktree).collect();
-    rows.extend(branches.into_iter().map(WorktreeRow::of_branch));
+    rows.extend(branches.into_iter().map(|(branch, tip)| WorktreeRow::of_branch(branch, tip)));
     let mut runs = Runs { repository, known };
     for row in &mut rows {
         runs.add_history(row)?;
@@ -101,7 +101,7 @@ impl WorktreeRow {
         }
     }
 
-    fn of_branch((branch, tip): (BranchName, Oid)) -> Self {
+    fn of_branch(branch: BranchName, tip: Oid) -> Self {
         let task = branch.as_str().rsplit('/').next().and_then(|name| name.parse().ok());
         let state = "pending";
         Self {

@@ -49,7 +49,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     let span = opened.settings.worktree.sync_cooldown;
     let cooldown = SyncCooldown { span, now: clock::now() };
     for task in &args.tasks {
-        if !sync(task, (from, (!args.now).then_some(cooldown)), &opened, ui)? {
+        if !sync(task, from, (!args.now).then_some(cooldown), &opened, ui)? {
             exit = Exit::Person;
         }
     }
@@ -59,7 +59,8 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
 /// Whether the task's branch has everything now.
 fn sync(
     task: &TaskId,
-    (from, cooldown): (Oid, Option<SyncCooldown>),
+    from: Oid,
+    cooldown: Option<SyncCooldown>,
     opened: &OpenWorktrees,
     ui: &mut Ui,
 ) -> Result<bool, Failure> {

@@ -54,11 +54,10 @@ struct LostCommits {
 
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
-        let ours = LostCommits::scan(push, KeepingRefs::All, (RefUpdate::is_ours, is_sound))?;
-        let others = LostCommits::scan(push, KeepingRefs::Branches, (RefUpdate::is_users_ref, is_sound))?;
+        let ours = LostCommits::scan(push, KeepingRefs::All, RefUpdate::is_ours, is_sound)?;
+        let others = LostCommits::scan(push, KeepingRefs::Branches, RefUpdate::is_users_ref, is_sound)?;
         let of_session = |commit: &RawCommit| is_record(commit.message());
-        let others_records =
-            LostCommits::scan(push, KeepingRefs::All, (RefUpdate::is_users_ref, of_session))?;
+        let others_records = LostCommits::scan(push, KeepingRefs::All, RefUpdate::is_users_ref, of_session)?;
         Ok(Self { ours, others, others_records })
     }
 
@@ -82,7 +81,8 @@ impl LostCommits {
     fn scan(
         push: &Push<'_>,
         keepers: KeepingRefs,
-        (which, is_needed): (impl Fn(&RefUpdate) -> bool, impl Fn(&RawCommit) -> bool),
+        which: impl Fn(&RefUpdate) -> bool,
+        is_needed: impl Fn(&RawCommit) -> bool,
     ) -> Result<Self, GitError> {
         let mut lost = Self::default();
         let tips = push.old_commits(|update| update.old != update.new && which(update));

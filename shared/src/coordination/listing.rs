@@ -67,7 +67,7 @@ impl RemoteView {
         network: &Network,
     ) -> Result<Self, CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
-        Self::load_again(repository, (options, &refs), network, &mut KnownCommits::new())
+        Self::load_again(repository, options, &refs, network, &mut KnownCommits::new())
     }
 
     /// Whether the remote has claims on tasks. This is one question, and nothing is fetched.
@@ -78,7 +78,7 @@ impl RemoteView {
     ) -> Result<bool, CoordinationError> {
         let tasks = ClaimRefs::new(&options.run).tasks;
         let pattern = format!("{tasks}*");
-        let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
+        let listed = repository.list_remote_refs(options.claims_at(), &[&pattern], network)?;
         // A pattern also matches the end of a longer name.
         Ok(listed.iter().any(|(name, _)| name.starts_with(&tasks)))
     }
@@ -86,13 +86,14 @@ impl RemoteView {
     /// Like [`Self::load`], but does not read again what is known.
     pub(super) fn load_again(
         repository: &Repository,
-        (options, refs): (&WorkOptions, &ClaimRefs),
+        options: &WorkOptions,
+        refs: &ClaimRefs,
         network: &Network,
         known: &mut KnownCommits,
     ) -> Result<Self, CoordinationError> {
         let mut tries = 0;
         loop {
-            let listed = list(repository, (options, refs), network)?;
+            let listed = list(repository, options, refs, network)?;
             match fetch_unknown(repository, options, refs, &listed, network, known) {
                 Ok(()) => return Ok(Self::of(refs, listed, known)),
                 Err(_) if tries < MAX_LISTING_TRIES => tries += 1,
@@ -177,7 +178,8 @@ impl RemoteView {
 /// that is at another remote: if a landed task's claim is missing here, the target has that task.
 fn list(
     repository: &Repository,
-    (options, refs): (&WorkOptions, &ClaimRefs),
+    options: &WorkOptions,
+    refs: &ClaimRefs,
     network: &Network,
 ) -> Result<Vec<(String, Oid)>, CoordinationError> {
     let (tasks, requests) = (format!("{}*", refs.tasks), format!("{}*", refs.requests));
@@ -186,10 +188,10 @@ fn list(
     if options.coordination.is_none() {
         patterns.push(&refs.target);
     }
-    let mut listed = repository.list_remote_refs((options.claims_at(), &patterns), network)?;
+    let mut listed = repository.list_remote_refs(options.claims_at(), &patterns, network)?;
     if options.coordination.is_some() {
         listed.retain(|(name, _)| *name != refs.target);
-        listed.extend(repository.list_remote_refs((&options.remote, &[&refs.target]), network)?);
+        listed.extend(repository.list_remote_refs(&options.remote, &[&refs.target], network)?);
     }
     // A pattern also matches the end of a longer name.
     let prefixes = [&refs.tasks, &refs.requests, &refs.branches];
@@ -230,7 +232,7 @@ fn fetch_unknown(
         if names.is_empty() {
             continue;
         }
-        repository.fetch_refs((remote, &names), FetchDepth::Newer, network)?;
+        repository.fetch_refs(remote, &names, FetchDepth::Newer, network)?;
         let claims = part.iter().filter(|(name, _)| *name != refs.target);
         let commits: Vec<Oid> = claims.map(|(_, commit)| *commit).collect();
         let contents = repository.find_small_commits(&commits, LARGEST_CLAIM)?;

@@ -62,7 +62,7 @@ impl Submission<'_> {
         cancel: &Cancel,
     ) -> Result<String, EngineError> {
         let text = self.fill_submit(Some((place, command)))?;
-        run_command((&self.engine.name, "submit"), &text, (input, COMMAND_TIMEOUT), cancel)
+        run_command(&self.engine.name, "submit", &text, input, COMMAND_TIMEOUT, cancel)
             .map_err(|error| at_place(place, error))
     }
 
@@ -87,7 +87,7 @@ impl Submission<'_> {
         if rest.contains(&VERSION) {
             return Ok(path);
         }
-        let own = run_command((&self.engine.name, "submit"), "uname -sm", (b"", COMMAND_TIMEOUT), cancel)?;
+        let own = run_command(&self.engine.name, "submit", "uname -sm", b"", COMMAND_TIMEOUT, cancel)?;
         if own.trim() != platform {
             let why = format!("{VERSION} is not installed there, and its platform ({platform}) is not ours");
             return Err(unusable(why));
@@ -98,7 +98,7 @@ impl Submission<'_> {
             );
             let file = self.order.suite.join(name).display().to_string();
             let text = format!("(\n{}\n) <{}", self.fill_submit(Some((place, &command)))?, shell_word(&file));
-            run_command((&self.engine.name, "submit"), &text, (b"", COPYING), cancel)
+            run_command(&self.engine.name, "submit", &text, b"", COPYING, cancel)
                 .map_err(|error| at_place(place, error))?;
         }
         let output = self.run_at(place, &format!("{path} git-arborist --version"), b"", cancel);
@@ -135,7 +135,7 @@ impl Submission<'_> {
     ) -> Result<Vec<String>, EngineError> {
         let (text, script) = self.start_command(place, count, path)?;
         let output =
-            run_command((&self.engine.name, "submit"), &text, (script.as_bytes(), COMMAND_TIMEOUT), cancel);
+            run_command(&self.engine.name, "submit", &text, script.as_bytes(), COMMAND_TIMEOUT, cancel);
         let output = output.map_err(|error| match error {
             EngineError::Failed { why, .. } => {
                 EngineError::NotStarted { place: place.to_owned(), why, started: Vec::new() }

@@ -185,7 +185,7 @@ impl Engine {
         let job = self.require_job(job)?;
         let text = script::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
-        run_command((&self.name, "cancel"), &text, (b"", COMMAND_TIMEOUT), cancel).map(drop)
+        run_command(&self.name, "cancel", &text, b"", COMMAND_TIMEOUT, cancel).map(drop)
     }
 
     /// A job that can be used in a command, with its host.
@@ -247,8 +247,8 @@ impl Submission<'_> {
     pub fn submit(&self, cancel: &Cancel) -> Result<SubmittedWorkers, EngineError> {
         let jobs = if self.engine.places.is_empty() {
             let (text, input) = self.command()?;
-            let input = (input.as_bytes(), COMMAND_TIMEOUT);
-            let printed = run_command((&self.engine.name, "submit"), &text, input, cancel)?;
+            let printed =
+                run_command(&self.engine.name, "submit", &text, input.as_bytes(), COMMAND_TIMEOUT, cancel)?;
             // Slurm prints 'JOB;CLUSTER' for a cluster in a federation.
             let jobs = printed.lines().filter_map(|line| line.trim().split(';').next());
             jobs.filter(|job| script::is_plain_name(job)).map(str::to_owned).collect()
@@ -274,9 +274,11 @@ impl Submission<'_> {
 
 /// Runs a command of an engine to its end and returns its output. What it starts in the background stays.
 fn run_command(
-    (engine, key): (&str, &'static str),
+    engine: &str,
+    key: &'static str,
     text: &str,
-    (input, patience): (&[u8], Duration),
+    input: &[u8],
+    patience: Duration,
     cancel: &Cancel,
 ) -> Result<String, EngineError> {
     let program = Program::located("sh").args(["-c", text]).without_git_variables().writes_no_worktree();

@@ -157,7 +157,7 @@ impl RunResources<'_> {
             may_leave_sandbox: false,
         };
         let (repository, users) = (recorder.repository(), self.context.users_paths(recorder));
-        let before = FilesBeforeTest::read(repository, recorder.tree(), (&users, OtherWriters::Alone))?;
+        let before = FilesBeforeTest::read(repository, recorder.tree(), &users, OtherWriters::Alone)?;
         let guard = BaselineGuard::between_tasks(recorder)?;
         let ended = probe.run(&mut context.orphan_lock);
         let mark = UnfinishedAttempt::name_of(recorder.branch(), task, Attempt(0));

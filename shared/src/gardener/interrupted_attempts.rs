@@ -91,7 +91,8 @@ pub fn recover(
     recorder: &mut RunRecorder<'_>,
     run: &Run,
     plan: &Plan,
-    (options, config_guard): (&RunOptions, &ConfigGuard),
+    options: &RunOptions,
+    config_guard: &ConfigGuard,
 ) -> Result<Vec<Recovered>, GardenerError> {
     let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
     let name = |task: &TaskId| {
@@ -150,7 +151,7 @@ fn record_attempt(
         put_back_staged(repository, staged, [branch, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let violations = changed_paths.restore(repository, &attempt, (before, after), &touched)?;
+    let violations = changed_paths.restore(repository, &attempt, before, after, &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);

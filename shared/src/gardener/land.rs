@@ -162,8 +162,7 @@ impl<'a> Gardener<'a> {
         state.has_leftover_tickets = false;
         let (sender, landed_before) = (sender.clone(), Arc::clone(&state.landed_before));
         state.lander = Some(scope.spawn(move || {
-            let reports = (&sender, &*landed_before);
-            let drained = Box::new(DrainReport(drain(resources, tickets, released, reports)));
+            let drained = Box::new(DrainReport(drain(resources, tickets, released, &sender, &landed_before)));
             let _ = sender.send(ThreadReport::Drained(drained));
         }));
     }
@@ -299,7 +298,8 @@ fn drain(
     resources: &RunResources<'_>,
     tickets: Vec<Ticket>,
     released: Vec<Lease>,
-    (reports, landed_before): (&SyncSender<ThreadReport>, &HashSet<TaskId>),
+    reports: &SyncSender<ThreadReport>,
+    landed_before: &HashSet<TaskId>,
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = resources.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &resources.context.identity.run;

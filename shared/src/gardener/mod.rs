@@ -374,7 +374,7 @@ impl<'a> Gardener<'a> {
             earlier,
             events,
             search_base_from,
-            background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
+            background: TaskBackground::new(self.plan, self.plan_path, &self.run, task),
             known_red: self.known_red(task),
             counts_before: CommandCounts::before(self.repository, &self.run, Some(&task.id))?,
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },

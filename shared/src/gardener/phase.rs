@@ -33,8 +33,10 @@ pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
 
 /// Runs the phase's tests, and records the result.
 pub(super) fn test(
-    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
-    (phase, mut before): (&Task, TestsBefore),
+    context: &mut TaskContext<'_>,
+    recorder: &mut RunRecorder<'_>,
+    phase: &Task,
+    mut before: TestsBefore,
     written: &mut Vec<Event>,
 ) -> Result<TaskEnd, PipelineError> {
     let commands = commands(phase);

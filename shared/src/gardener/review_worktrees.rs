@@ -173,7 +173,7 @@ impl RunResources<'_> {
         let lanes = self.lanes?;
         Some(Box::new(move |base, command| {
             let log = self.create_baseline_log(base).map_err(pipeline_error)?;
-            Ok(match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
+            Ok(match self.probe(lanes, command, base, &log).map_err(pipeline_error)? {
                 Baseline::NoTests(_) => Some(TestTally::NONE),
                 Baseline::Green(observed) => Some(observed.tally),
                 Baseline::Red { observed, .. } => Some(observed.tally).filter(|tally| !tally.is_unknown()),
@@ -200,7 +200,7 @@ impl RunResources<'_> {
             return Ok(());
         }
         let log = self.create_baseline_log(base).map_err(pipeline_error)?;
-        match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
+        match self.probe(lanes, command, base, &log).map_err(pipeline_error)? {
             Baseline::Red { observed, .. } if known.excuses(&observed) => {}
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {
                 return Err(PipelineError::RedLane { why, log });
@@ -214,7 +214,8 @@ impl RunResources<'_> {
         &self,
         lanes: &Lanes<'_>,
         command: &str,
-        (base, log): (Oid, &str),
+        base: Oid,
+        log: &str,
     ) -> Result<Baseline, GardenerError> {
         let mut scratch = lanes.pool.scratch("gate", base)?;
         lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;

@@ -316,8 +316,9 @@ fn work_at(
         let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
             JobKind::Task(start) => run_task(tools, &mut context, &mut recorder, task, *start, written),
-            JobKind::Phase(before) => phase::test((&mut context, &mut recorder), (task, before), written)
-                .map_err(GardenerError::from),
+            JobKind::Phase(before) => {
+                phase::test(&mut context, &mut recorder, task, before, written).map_err(GardenerError::from)
+            }
         };
         *other_repos = std::mem::take(&mut context.other_repos);
         other_repos.append(&mut context.test_only_repos);
@@ -355,7 +356,7 @@ fn test_in_scratch(
     let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;
     let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
     context.base_counter = tools.base_counter();
-    let result = phase::test((&mut context, &mut recorder), (phase, before), written);
+    let result = phase::test(&mut context, &mut recorder, phase, before, written);
     lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
     other_repos.append(&mut context.test_only_repos);

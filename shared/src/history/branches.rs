@@ -154,7 +154,7 @@ impl JoinedGraph<'_> {
             return None;
         }
         let reverts = Reverts::find(self.graph, holds);
-        Some(tasks::judge((self.graph, self.sources), group, &reverts))
+        Some(tasks::judge(self.graph, self.sources, group, &reverts))
     }
 
     fn histories(&self, landed: Vec<Judged>, mut own: HashMap<&TaskId, Judged>) -> Vec<TaskHistory> {

@@ -88,7 +88,7 @@ pub(super) fn judge_all(
 }
 
 /// Judges one task.
-pub(super) fn judge((graph, sources): (&Graph, CommitFacts), group: Group, reverts: &Reverts) -> Judged {
+pub(super) fn judge(graph: &Graph, sources: CommitFacts, group: Group, reverts: &Reverts) -> Judged {
     let (verdict, is_unverified) = sources.prove(graph, reverts.judge(graph, &group.nodes));
     let counted = &verdict.counted;
     let is_followed =

@@ -116,7 +116,8 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn record_interruption(
         &mut self,
         next: NextStep,
-        (why, violation): (&str, Option<&str>),
+        why: &str,
+        violation: Option<&str>,
         expense: Expense,
     ) -> Result<(), PipelineError> {
         let mut entry = self.entry(Status::ImplementFail, next.attempt);
@@ -142,7 +143,7 @@ impl TaskRun<'_, '_, '_> {
             return Ok(());
         }
         let why = format!("the run ended during the {} step", next.stage.as_str());
-        self.record_interruption(next, (&why, None), Expense::default())
+        self.record_interruption(next, &why, None, Expense::default())
     }
 
     /// Refuses a task that was interrupted too often in a row, unless the user asked to retry it.

@@ -151,7 +151,7 @@ impl TaskRun<'_, '_, '_> {
             && !self.events[known..].iter().any(Event::is_interruption)
         {
             // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
-            let _ = self.record_interruption(next, (&error.reason(), None), Expense::default());
+            let _ = self.record_interruption(next, &error.reason(), None, Expense::default());
         }
         step
     }
@@ -160,7 +160,7 @@ impl TaskRun<'_, '_, '_> {
         let commands = self.context.run.options.tests_of(self.task);
         let by = commands.first().map_or("no test command", |first| &first.command);
         let log = self.create_log(Step::Test, attempt)?;
-        self.announce("test", attempt, (by, &log));
+        self.announce("test", attempt, by, &log);
         let result = if commands.is_empty() {
             open_log(&self.context.run.home.join(&log), "no test command\n")?;
             TestResult::without_test(&log)
@@ -196,8 +196,7 @@ impl TaskRun<'_, '_, '_> {
             Err(error) => {
                 let next = NextStep { attempt, stage: Stage::Test };
                 if let Some(violation) = violations.in_one_line() {
-                    let why = (&*error.reason(), Some(&*violation));
-                    self.record_interruption(next, why, Expense::default())?;
+                    self.record_interruption(next, &error.reason(), Some(&violation), Expense::default())?;
                 }
                 Err(error)
             }
@@ -305,7 +304,7 @@ impl TaskRun<'_, '_, '_> {
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
-    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, (by, log): (&str, &str)) {
+    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, by: &str, log: &str) {
         let status = StepStatus {
             pid: std::process::id(),
             step: step.to_owned(),

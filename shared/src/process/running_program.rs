@@ -72,15 +72,19 @@ pub(super) fn end_all(grace: Duration) {
             thread::sleep(END_TICK);
         }
     };
-    left.iter().filter(|(_, reach)| !reach.may_finish).for_each(|program| send(Signal::TERM, *program));
+    left.iter()
+        .filter(|(_, reach)| !reach.may_finish)
+        .for_each(|(pid, reach)| send(Signal::TERM, *pid, *reach));
     wait_until(end);
-    left.iter().filter(|(_, reach)| reach.may_finish).for_each(|program| send(Signal::TERM, *program));
+    left.iter()
+        .filter(|(_, reach)| reach.may_finish)
+        .for_each(|(pid, reach)| send(Signal::TERM, *pid, *reach));
     wait_until(end + TERM_GRACE);
     // Also what a program left in its group.
-    left.iter().for_each(|program| send(Signal::KILL, *program));
+    left.iter().for_each(|(pid, reach)| send(Signal::KILL, *pid, *reach));
 }
 
-fn send(signal: Signal, (pid, reach): (u32, Reach)) {
+fn send(signal: Signal, pid: u32, reach: Reach) {
     let Some(pid) = number(pid) else { return };
     let _ = if reach.has_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
 }
@@ -120,7 +124,7 @@ pub(super) enum Pipes {
 }
 
 impl Pipes {
-    fn streamed(self, patience: Option<Duration>, (pid, name): (u32, &Arc<str>)) -> Self {
+    fn streamed(self, patience: Option<Duration>, pid: u32, name: &Arc<str>) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
         let reader = TimedReader { pipe: out, patience, pid, name: Arc::clone(name) };
@@ -143,8 +147,8 @@ impl Pipes {
 impl RunningProgram {
     /// Its standard output.
     pub fn output(&mut self) -> Option<&mut BufReader<TimedReader>> {
-        let of = (self.child.id(), &self.name);
-        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, of));
+        let pid = self.child.id();
+        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, pid, &self.name));
         match &mut self.pipes {
             Some(Pipes::Streamed(reader, _)) => Some(reader),
             _ => None,
@@ -187,7 +191,7 @@ impl RunningProgram {
     }
 
     fn begin_waiting(&self) -> ProgramWait {
-        ProgramWait::new(self.patience.unwrap_or(LIMIT), (self.child.id(), &self.name))
+        ProgramWait::new(self.patience.unwrap_or(LIMIT), self.child.id(), &self.name)
     }
 
     /// Waits for its end. It has closed its streams, so that usually takes no time, but it can hang now as well.

@@ -48,7 +48,8 @@ pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) ->
 
 /// Starts a child in a separate process group that inherits `lock`.
 pub(super) fn spawn_group(
-    (command, confinement): (&mut Command, Option<&Confinement>),
+    command: &mut Command,
+    confinement: Option<&Confinement>,
     mark: &RunMark,
     lock: Option<&File>,
 ) -> io::Result<(Child, ProcessGroup)> {

@@ -143,7 +143,9 @@ impl<'a> Supervised<'a> {
         let started = self.start();
         let temp = self.temp.take();
         let outcome = match started {
-            Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).run_to_end(),
+            Ok(((child, streams), group)) => {
+                self.watch(child, streams, group, Box::new(listener)).run_to_end()
+            }
             Err(error) => SupervisedEnd::not_started(error),
         };
         if !outcome.survivors.is_empty() {
@@ -164,8 +166,8 @@ impl<'a> Supervised<'a> {
             orphan_lock.announce(&mark)?;
         }
         let lock = self.orphan_lock.as_ref().map(|orphan_lock| orphan_lock.file());
-        let started = (&mut self.command, self.confinement.as_ref());
-        let (mut child, group) = spawn::spawn_group(started, &mark, lock)?;
+        let (mut child, group) =
+            spawn::spawn_group(&mut self.command, self.confinement.as_ref(), &mark, lock)?;
         if let Some(orphan_lock) = &mut self.orphan_lock {
             orphan_lock.enter(child.id());
         }
@@ -199,7 +201,8 @@ impl<'a> Supervised<'a> {
 
     fn watch(
         self,
-        (child, streams): (Child, Streams),
+        child: Child,
+        streams: Streams,
         group: ProcessGroup,
         listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
     ) -> SupervisedProgram<'a> {

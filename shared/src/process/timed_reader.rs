@@ -30,7 +30,7 @@ pub struct TimedReader {
 impl Read for TimedReader {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         if let Some(patience) = self.patience {
-            let mut wait = ProgramWait::new(patience, (self.pid, &self.name));
+            let mut wait = ProgramWait::new(patience, self.pid, &self.name);
             while !wait.poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)])? {}
         }
         self.pipe.read(piece)
@@ -124,7 +124,7 @@ pub(super) struct ProgramWait {
 }
 
 impl ProgramWait {
-    pub(super) fn new(patience: Duration, (pid, name): (u32, &Arc<str>)) -> Self {
+    pub(super) fn new(patience: Duration, pid: u32, name: &Arc<str>) -> Self {
         let (end, bounds) = (Instant::now() + patience, WaitBounds::find());
         let end = bounds.as_ref().map_or(end, |bounds| end.min(bounds.end));
         Self {

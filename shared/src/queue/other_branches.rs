@@ -92,7 +92,7 @@ impl OtherBranches {
     fn find_lost(&self, records: &Repository, ticket: &Ticket) -> Result<Option<TicketState>, QueueError> {
         for target in self.of(&ticket.task) {
             if target.find_tip(&target.branch.task_branch(&ticket.task))?.is_none()
-                && let Some(lost) = target.find_lost((records, Some(&self.session)), ticket)?
+                && let Some(lost) = target.find_lost(records, Some(&self.session), ticket)?
             {
                 return Ok(Some(lost));
             }
@@ -183,7 +183,8 @@ impl OtherTarget {
     /// The state of a ticket whose branch is gone here, unless its work has landed or there was none.
     pub(super) fn find_lost(
         &self,
-        (records, session): (&Repository, Option<&SessionId>),
+        records: &Repository,
+        session: Option<&SessionId>,
         ticket: &Ticket,
     ) -> Result<Option<TicketState>, QueueError> {
         let known = match ticket.elsewhere.get(&self.name) {

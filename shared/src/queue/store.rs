@@ -150,7 +150,7 @@ impl<'a> Store<'a> {
     /// Finds the ticket of one task. An unreadable one is an error.
     pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<StoredTicket>, QueueError> {
         let name = format!("{}{task}", folder_of(scope));
-        self.repository.find_note(&name)?.map(read_ticket).transpose()
+        self.repository.find_note(&name)?.map(|(found, body)| read_ticket(found, &body)).transpose()
     }
 
     /// Queues tickets of one run. They replace older tickets of the same tasks.
@@ -383,8 +383,8 @@ pub fn take_unreadable_tickets() -> Vec<(String, String)> {
 /// Parses tickets. Unreadable ones are left out and remembered.
 pub(super) fn read_tickets(notes: Vec<(Ref, String)>) -> Vec<StoredTicket> {
     let mut tickets = Vec::new();
-    for note in notes {
-        match read_ticket(note) {
+    for (found, body) in notes {
+        match read_ticket(found, &body) {
             Ok(ticket) => tickets.push(ticket),
             Err(QueueError::Unreadable { name, why }) => {
                 let mut known = unreadable();
@@ -400,9 +400,9 @@ pub(super) fn read_tickets(notes: Vec<(Ref, String)>) -> Vec<StoredTicket> {
 
 /// Parses the ticket in a ref. The ref's name must be that of the ticket's run and task; otherwise a ticket could land
 /// under the name of another.
-fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
+fn read_ticket(found: Ref, body: &str) -> Result<StoredTicket, QueueError> {
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
-    let mut ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
+    let mut ticket: Ticket = serde_json::from_str(body).map_err(|error| unreadable(error.to_string()))?;
     // Earlier versions did not record it.
     ticket.has_persons_work |= ticket.resolver() == Some(&ResolvedBy::Person);
     if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {

@@ -239,7 +239,7 @@ pub fn repair_index(repository: &Repository, branch: &BranchName, head: Oid) -> 
                 _ if name.starts_with(WRITTEN) => Files::Rewrite,
                 _ => Files::Write,
             };
-            catch_up(repository, branch, (mark.target, head), files)?;
+            catch_up(repository, branch, mark.target, head, files)?;
         }
         remove_mark(repository, &mark.name, mark.target)?;
     }
@@ -299,7 +299,8 @@ enum Files {
 fn catch_up(
     repository: &Repository,
     branch: &BranchName,
-    (before, head): (Oid, Oid),
+    before: Oid,
+    head: Oid,
     files: Files,
 ) -> Result<(), GitError> {
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;

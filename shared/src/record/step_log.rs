@@ -232,7 +232,8 @@ impl LogLink {
     /// link was chosen by whoever committed it.
     pub fn find_tracked(
         repository: &Repository,
-        (top, commit): (&Path, Oid),
+        top: &Path,
+        commit: Oid,
         log_dir: &str,
     ) -> Result<Option<Self>, GitError> {
         let folders: Vec<&Path> = Path::new(log_dir.trim_matches('/')).ancestors().collect();

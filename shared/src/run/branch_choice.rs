@@ -52,7 +52,8 @@ impl RunPlace {
     pub(super) fn choose(
         repository: &Repository,
         request: &RunRequest,
-        (settings, workspace): (&Settings, &Workspace),
+        settings: &Settings,
+        workspace: &Workspace,
     ) -> Result<RunPlace, Failure> {
         let here = match &repository.head.branch {
             Some(branch) => workspace.main().find_session_of(repository, branch)?,

@@ -109,7 +109,7 @@ impl OpenRun {
             return Err(GardenerError::Bare.into());
         }
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
-        let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
+        let mut place = RunPlace::choose(&repository, &request, &settings, &workspace)?;
         let options = effective_options(&request, &settings, &workspace, &repository)?;
         require_sandbox(&options.runners.list_sandbox_uses(), &options, &workspace, &repository)?;
         for (role, runner) in options.runners.list_uses() {

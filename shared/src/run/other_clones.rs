@@ -110,7 +110,8 @@ impl OpenRun {
     pub(super) fn catch_up(
         &self,
         section: &RepoSection,
-        (repository, branch): (&Repository, &BranchName),
+        repository: &Repository,
+        branch: &BranchName,
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         for name in self.workspace.adopt_below(repository, section, &branch.task_refs())? {

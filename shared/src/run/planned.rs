@@ -297,7 +297,7 @@ impl OpenRun {
     ) -> Result<PromptPreview, Failure> {
         let top = self.repository.top();
         let options = &self.options;
-        let background = TaskBackground::new((&planned.plan, planned.path()), run, task);
+        let background = TaskBackground::new(&planned.plan, planned.path(), run, task);
         let files = PromptFiles { exists: &|path| top.join(path).exists(), top: None };
         let mut parts = PromptParts::new(task.into(), &background, &files, &options.context);
         let events = run.find(&task.id).map(|history| history.events.as_slice()).unwrap_or_default();

@@ -59,7 +59,7 @@ impl OpenRun {
             self.repository.await_index()?;
         }
         repair_index(&self.repository, &self.branch, self.head)?;
-        for recovered in recover(&mut recorder, run, &planned.plan, (&self.options, &self.config_guard))? {
+        for recovered in recover(&mut recorder, run, &planned.plan, &self.options, &self.config_guard)? {
             monitor.listener().warn(&recovered.words());
         }
         Ok(recorder)

@@ -88,7 +88,7 @@ impl OpenRun {
             let (repository, outcome) = answer?;
             match wanted {
                 FetchScope::Everything => drop(self.workspace.adopt(&repository, section)?),
-                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), listener)?,
+                FetchScope::Also(_) => self.catch_up(section, &repository, &branch, listener)?,
                 FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
@@ -182,8 +182,7 @@ impl OpenRun {
         repair_index(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
-            let options = (&self.options, &self.config_guard);
-            for recovered in recover(&mut recorder, &run, &planned.plan, options)? {
+            for recovered in recover(&mut recorder, &run, &planned.plan, &self.options, &self.config_guard)? {
                 listener.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {

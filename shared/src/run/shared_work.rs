@@ -146,7 +146,7 @@ impl SharedWork {
         request: WorkRequest,
         worker: Option<&WorkerName>,
     ) -> Result<BTreeSet<WorkerName>, CoordinationError> {
-        RemoteWork::ask(&self.repository, (&self.options, &self.network), (request, worker))
+        RemoteWork::ask(&self.repository, &self.options, &self.network, request, worker)
     }
 
     /// Removes the claims of failed tasks, so that workers try them again. Returns the tasks.

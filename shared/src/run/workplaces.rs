@@ -218,9 +218,8 @@ impl OpenRun {
     /// A link made by the user may lead to another disk. A tracked link was chosen by whoever committed it, so it must
     /// stay in the worktree.
     fn refuse_tracked_link(&self) -> Result<(), Failure> {
-        let place = (self.repository.top(), self.head);
         let Some(LogLink { link, target }) =
-            LogLink::find_tracked(&self.repository, place, &self.options.log_dir)?
+            LogLink::find_tracked(&self.repository, self.repository.top(), self.head, &self.options.log_dir)?
         else {
             return Ok(());
         };

@@ -208,8 +208,10 @@ impl Record {
     pub(super) fn next(
         &self,
         commit: Oid,
-        (kind, beside_turns): (RecordKind, Option<Spending>),
-        (head, tip): (Oid, Oid),
+        kind: RecordKind,
+        beside_turns: Option<Spending>,
+        head: Oid,
+        tip: Oid,
         time: i64,
     ) -> Self {
         let mut context = Context { head, tip, ..self.context.clone() };

@@ -29,7 +29,7 @@ impl Trail {
     /// Reads the session's commits; `None` if its branch does not exist.
     pub fn find(repository: &Repository, start: &RepositoryStart) -> Result<Option<Self>, SessionError> {
         match repository.find_branch(&start.branch)? {
-            Some(tip) => Self::scan(repository, &start.branch, (Some(start.base), tip)).map(Some),
+            Some(tip) => Self::scan(repository, &start.branch, Some(start.base), tip).map(Some),
             None => Ok(None),
         }
     }
@@ -39,13 +39,14 @@ impl Trail {
     pub fn scan(
         repository: &Repository,
         branch: &BranchName,
-        (base, tip): (Option<Oid>, Oid),
+        base: Option<Oid>,
+        tip: Oid,
     ) -> Result<Self, SessionError> {
         let lanes = repository.list_refs(&[&branch.task_refs()])?;
         let tips = std::iter::once(tip).chain(lanes.into_iter().map(|lane| lane.target));
         let mut revisions = vec!["--topo-order".into(), "--reverse".into()];
         revisions.extend(tips.map(|tip| tip.to_string()));
-        let steps = read(repository, branch, (base, revisions))?;
+        let steps = read(repository, branch, base, revisions)?;
         Ok(Self { events: steps.into_iter().filter_map(|step| step.event).collect() })
     }
 
@@ -56,7 +57,7 @@ impl Trail {
         base: Option<Oid>,
         tip: Oid,
     ) -> Result<Vec<TrailStep>, SessionError> {
-        read(repository, branch, (base, vec!["--first-parent".into(), "--reverse".into(), tip.to_string()]))
+        read(repository, branch, base, vec!["--first-parent".into(), "--reverse".into(), tip.to_string()])
     }
 
     /// The commit of a turn.
@@ -77,7 +78,8 @@ impl Trail {
 fn read(
     repository: &Repository,
     branch: &BranchName,
-    (base, mut revisions): (Option<Oid>, Vec<String>),
+    base: Option<Oid>,
+    mut revisions: Vec<String>,
 ) -> Result<Vec<TrailStep>, SessionError> {
     let is_here = |base: &Oid| repository.find_commits(&[*base]).is_ok_and(|found| found == [Some(*base)]);
     revisions.extend(base.filter(is_here).map(|base| format!("^{base}")));

@@ -190,7 +190,7 @@ impl SessionWriter {
         let head = about.unwrap_or(before.record.context.head);
         let tip = tip.unwrap_or(before.record.context.tip);
         let unreported = tips.unreported.map(Spending::from);
-        let record = before.record.next(before.commit, (kind, unreported), (head, tip), time);
+        let record = before.record.next(before.commit, kind, unreported, head, tip, time);
         let mut parents = vec![before.commit, head];
         parents.extend((tip != head).then_some(tip));
         let signing = self.repository.record_signing()?;

@@ -127,8 +127,8 @@ impl Settings {
         let all = &*assigned;
         Self {
             general: GeneralSettings::read(all, "", ""),
-            steps: NamedSettings::read(all, ("steps.", ""), |name| StepSettings::read(all, "", name)),
-            runners: NamedSettings::read(all, ("runners.", ""), |name| RunnerSettings::read(all, "", name)),
+            steps: NamedSettings::read(all, "steps.", "", |name| StepSettings::read(all, "", name)),
+            runners: NamedSettings::read(all, "runners.", "", |name| RunnerSettings::read(all, "", name)),
             timeouts: TimeoutSettings::read(all, "", ""),
             tests: TestSettings::read(all, "", ""),
             review: ReviewerSettings::read(all, "", ""),
@@ -137,16 +137,14 @@ impl Settings {
             sandbox: SandboxLayers::read(all),
             merge: MergeSettings::read(all, "", ""),
             // A gate exists if it has a command.
-            gates: NamedSettings::read(all, ("merge.gates.", "command"), |name| {
+            gates: NamedSettings::read(all, "merge.gates.", "command", |name| {
                 GateSettings::read(all, "", name)
             }),
             budget: BudgetSettings::read(all, "", ""),
             session: SessionSettings::read(all, "", ""),
             work: WorkSettings::read(all, "", ""),
-            engines: NamedSettings::read(all, ("engines.", ""), |name| EngineSettings::read(all, "", name)),
-            repos: NamedSettings::read(all, (workspace::PREFIX, ""), |name| {
-                RepoSettings::read(all, "", name)
-            }),
+            engines: NamedSettings::read(all, "engines.", "", |name| EngineSettings::read(all, "", name)),
+            repos: NamedSettings::read(all, workspace::PREFIX, "", |name| RepoSettings::read(all, "", name)),
             cleanup: CleanupSettings::read(all, "", ""),
             assigned,
             tracked_folders,

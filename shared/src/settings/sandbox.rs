@@ -235,7 +235,7 @@ impl SandboxLayers {
     pub(super) fn read(assigned: &Assignments) -> Self {
         let named = |layer: &str| {
             let read = |name: &str| SandboxSettings::read(assigned, &format!("{layer}{name}."), "");
-            NamedSettings::read(assigned, (layer, "sandbox."), read)
+            NamedSettings::read(assigned, layer, "sandbox.", read)
         };
         Self {
             common: SandboxSettings::read(assigned, "", ""),

@@ -296,11 +296,7 @@ impl<T> NamedSettings<T> {
     }
 
     /// Reads the settings of every name between `prefix` and `suffix`.
-    pub(super) fn read(
-        assigned: &Assignments,
-        (prefix, suffix): (&str, &str),
-        read: impl Fn(&str) -> T,
-    ) -> Self {
+    pub(super) fn read(assigned: &Assignments, prefix: &str, suffix: &str, read: impl Fn(&str) -> T) -> Self {
         let mut groups: Vec<NamedGroup<T>> = Vec::new();
         for Assigned { key, place, .. } in assigned {
             let name = key.strip_prefix(prefix).and_then(|rest| rest.split_once('.'));

@@ -210,7 +210,7 @@ impl Workspace {
         specs.extend(names.iter().map(|name| tracking::refspec(section, name)));
         specs.dedup();
         if !specs.is_empty() {
-            repository.fetch_refs((&remote, &specs), FetchDepth::Newer, &self.network)?;
+            repository.fetch_refs(&remote, &specs, FetchDepth::Newer, &self.network)?;
         }
         Ok(Some(remote))
     }
@@ -222,7 +222,7 @@ impl Workspace {
         remote: &str,
         branch: &BranchName,
     ) -> Result<bool, WorkspaceError> {
-        let found = repository.list_remote_refs((remote, &[&branch.to_ref()]), &self.network)?;
+        let found = repository.list_remote_refs(remote, &[&branch.to_ref()], &self.network)?;
         Ok(found.iter().any(|(name, _)| *name == branch.to_ref()))
     }
 

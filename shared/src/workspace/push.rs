@@ -169,7 +169,7 @@ impl Workspace {
 
     /// Checks that the remote can be reached.
     pub fn check_reachable(&self, repository: &Repository, remote: &str) -> Result<(), WorkspaceError> {
-        repository.list_remote_refs((remote, &["HEAD"]), &self.network)?;
+        repository.list_remote_refs(remote, &["HEAD"], &self.network)?;
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Workspace {
             return Ok(());
         }
         let names: Vec<&str> = taken.iter().map(|row| row.name.as_str()).collect();
-        let there = repository.list_remote_refs((remote, &names), &self.network)?;
+        let there = repository.list_remote_refs(remote, &names, &self.network)?;
         for row in taken {
             let Some(push) = pushes.iter().find(|push| push.name == row.name) else { continue };
             let found = there.iter().find(|(name, _)| *name == row.name).map(|(_, target)| *target);

@@ -116,7 +116,7 @@ impl Pusher {
         let workers: Vec<WorkerHandle> = repositories
             .into_iter()
             .filter(|(section, _)| section.push != PushPolicy::Never)
-            .map(|repository| WorkerHandle::start(repository, &workspace, wanted))
+            .map(|repository| WorkerHandle::start(repository.0, repository.1, &workspace, wanted))
             .collect();
         if workers.is_empty() { None } else { Some(Self { workers, cancel }) }
     }
@@ -172,11 +172,7 @@ impl Drop for Pusher {
 }
 
 impl WorkerHandle {
-    fn start(
-        (section, repository): (RepoSection, Repository),
-        workspace: &Workspace,
-        wanted: &PushSet,
-    ) -> Self {
+    fn start(section: RepoSection, repository: Repository, workspace: &Workspace, wanted: &PushSet) -> Self {
         let (orders, received) = channel();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let worker = PushWorker {

@@ -53,7 +53,8 @@ impl Workspace {
     pub fn status<'a>(
         &self,
         section: &'a RepoSection,
-        (wanted, session): (&PushSet, Option<&SessionId>),
+        wanted: &PushSet,
+        session: Option<&SessionId>,
     ) -> Result<RepoStatus<'a>, WorkspaceError> {
         let Some(repository) = self.open(section)? else {
             return Ok(RepoStatus { section, present: None });

@@ -157,7 +157,7 @@ impl Pool {
             lane,
             changes.iter().filter(|change| !known.iter().any(|known| known.path.as_bytes() == change.path)),
         )?;
-        let under = self.save_tree(lane, name, (tree, head))?;
+        let under = self.save_tree(lane, name, tree, head)?;
         Ok(Some(WorktreeNote::Saved { name: name.to_owned(), under }))
     }
 
@@ -186,7 +186,8 @@ impl Pool {
         &self,
         lane: &Repository,
         name: &str,
-        (tree, parent): (Oid, Oid),
+        tree: Oid,
+        parent: Oid,
     ) -> Result<String, WorktreeError> {
         let unit = format!("{}/{name}", self.run.component());
         let under = saved_ref(&unit, &format!("worktree-{}", tree.short()), parent);

@@ -133,7 +133,7 @@ impl Pool {
         if tree == lane.tree_of(head)? && lane.is_reachable_from_refs(head)? {
             return Ok(None);
         }
-        self.save_tree(lane, &survey::name_of(&scratch.path), (tree, head)).map(Some)
+        self.save_tree(lane, &survey::name_of(&scratch.path), tree, head).map(Some)
     }
 
     /// Resets a scratch worktree to `commit` and sets it up. Ignored files stay if they match one of `kept` and the

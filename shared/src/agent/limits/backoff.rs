@@ -68,12 +68,7 @@ impl Backoff {
     /// time that was given is kept; a duration that was given is kept unless it has proved too short; what is past,
     /// absurd or unknown is replaced by our own delay.
     #[must_use]
-    pub fn next(
-        &self,
-        wait: RetryWait,
-        (tries, waited): (u32, Duration),
-        now: Timestamp,
-    ) -> Option<BackoffWait> {
+    pub fn next(&self, wait: RetryWait, tries: u32, waited: Duration, now: Timestamp) -> Option<BackoffWait> {
         let own = self.delay(tries);
         let given = match wait {
             RetryWait::Until(moment) => Duration::try_from(moment.duration_since(now)).ok(),
@@ -116,7 +111,7 @@ mod tests {
         ];
         let now = Timestamp::from_second(1000).unwrap();
         for (wait, tries, expected) in table {
-            let pause = Backoff::default().next(wait, (tries, Duration::ZERO), now);
+            let pause = Backoff::default().next(wait, tries, Duration::ZERO, now);
             let found = pause.map(|pause| (pause.span.as_secs(), pause.chosen));
             assert_eq!(found, expected, "{wait:?} {tries}");
         }
@@ -128,7 +123,7 @@ mod tests {
         let mut waited = Duration::ZERO;
         let mut spans = Vec::new();
         while let Some(pause) =
-            backoff.next(RetryWait::Unknown, (spans.len() as u32, waited), Timestamp::UNIX_EPOCH)
+            backoff.next(RetryWait::Unknown, spans.len() as u32, waited, Timestamp::UNIX_EPOCH)
         {
             waited += pause.span;
             spans.push(pause.span.as_secs());

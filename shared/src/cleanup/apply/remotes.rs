@@ -28,8 +28,11 @@ impl Sweep<'_> {
             if answers.contains_key(remote) {
                 continue;
             }
-            let request = (remote.as_str(), ["refs/heads/*"].as_slice());
-            let answer = match self.repository.list_remote_refs(request, &self.options.network) {
+            let answer = match self.repository.list_remote_refs(
+                remote.as_str(),
+                ["refs/heads/*"].as_slice(),
+                &self.options.network,
+            ) {
                 Ok(branches) => Ok(branches),
                 Err(RemoteError::Unreached { why, .. }) => Err(why),
                 Err(RemoteError::Git(error)) => return Err(error.into()),

@@ -63,7 +63,7 @@ impl RemoteWork {
             return Ok(Claiming::Won);
         }
         let found = known.view.tasks.get(task).cloned();
-        match self.take(&mut known, (self.refs.task(task), Some(task)), found)? {
+        match self.take(&mut known, self.refs.task(task), Some(task), found)? {
             Some(held) => {
                 known.held.insert(task.clone(), held);
                 Ok(Claiming::Won)
@@ -147,8 +147,7 @@ impl RemoteWork {
         let names: Vec<String> =
             tasks.iter().filter(is_there).map(|(task, _)| self.refs.branch(task)).collect();
         let fetch = |names: &[String]| {
-            let place = (self.options.claims_at(), names);
-            self.repository.fetch_refs(place, FetchDepth::Newer, &self.network)
+            self.repository.fetch_refs(self.options.claims_at(), names, FetchDepth::Newer, &self.network)
         };
         if names.is_empty() || fetch(&names).is_ok() {
             return Ok(());
@@ -182,7 +181,7 @@ impl RemoteWork {
         }
         self.refresh(&mut known)?;
         let found = known.view.lander.clone();
-        known.lander = self.take(&mut known, (self.refs.lander.clone(), None), found)?;
+        known.lander = self.take(&mut known, self.refs.lander.clone(), None, found)?;
         Ok(known.lander.is_some())
     }
 
@@ -278,7 +277,7 @@ impl RemoteWork {
             return Ok(Vec::new());
         }
         let names: Vec<&str> = refs.iter().map(|(name, _)| name.as_str()).collect();
-        let listed = self.repository.list_remote_refs((&self.options.remote, &names), &self.network)?;
+        let listed = self.repository.list_remote_refs(&self.options.remote, &names, &self.network)?;
         let old = |name: &str| listed.iter().find(|(found, _)| found == name).map(|(_, commit)| *commit);
         let new = refs.iter().filter(|(name, commit)| old(name) != Some(*commit));
         let push = |(name, commit): &(String, Oid)| LeasedPush {
@@ -301,7 +300,7 @@ impl RemoteWork {
     /// undone it. Any other value may be a later landing.
     fn require_landed(&self, base: Oid) -> Result<(), CoordinationError> {
         let target = self.refs.target.as_str();
-        let listed = self.repository.list_remote_refs((&self.options.remote, &[target]), &self.network);
+        let listed = self.repository.list_remote_refs(&self.options.remote, &[target], &self.network);
         // If the remote cannot be asked, its answer to the push counts.
         let Ok(listed) = listed else { return Ok(()) };
         let found = listed.into_iter().find(|(name, _)| name == target).map(|(_, commit)| commit);

@@ -117,8 +117,10 @@ impl RemoteWork {
     /// Asks workers to stop or to drain: one, or all that are at work now. Returns those that have a task.
     pub fn ask(
         repository: &Repository,
-        (options, network): (&WorkOptions, &Network),
-        (request, worker): (WorkRequest, Option<&WorkerName>),
+        options: &WorkOptions,
+        network: &Network,
+        request: WorkRequest,
+        worker: Option<&WorkerName>,
     ) -> Result<BTreeSet<WorkerName>, CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
         let workers = RemoteView::load(repository, options, network)?.list_workers();
@@ -126,7 +128,7 @@ impl RemoteWork {
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
         for _ in 0..MAX_PUSH_TRIES {
-            let listed = repository.list_remote_refs((options.claims_at(), &[&name]), network)?;
+            let listed = repository.list_remote_refs(options.claims_at(), &[&name], network)?;
             let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
             let refused = repository.push_leased(options.claims_at(), &[push], network);
@@ -201,8 +203,9 @@ impl RemoteWork {
 
     /// Reads the remote again.
     fn refresh(&self, known: &mut Known) -> Result<(), CoordinationError> {
-        let place = (&self.options, &self.refs);
-        known.view = RemoteView::load_again(&self.repository, place, &self.network, &mut known.commits)?;
+        known.view = RemoteView::load_again(
+            &self.repository, &self.options, &self.refs, &self.network, &mut known.commits,
+        )?;
         let now = Instant::now();
         let claims = known.view.tasks.values().chain(&known.view.lander);
         let seen: HashMap<String, (Oid, Instant)> = claims
@@ -382,7 +385,8 @@ impl RemoteWork {
     fn take(
         &self,
         known: &mut Known,
-        (name, task): (String, Option<&TaskId>),
+        name: String,
+        task: Option<&TaskId>,
         found: Option<RemoteClaim>,
     ) -> Result<Option<HeldWorkClaim>, CoordinationError> {
         if found.as_ref().is_some_and(|found| self.is_taken(known, found)) {

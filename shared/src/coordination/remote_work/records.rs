@@ -47,7 +47,7 @@ impl RemoteWork {
     /// Reads which record of this worker the remote has.
     pub(super) fn refresh_published(&self, known: &mut Known) -> Result<(), CoordinationError> {
         let name = self.record_name();
-        let listed = self.repository.list_remote_refs((self.options.claims_at(), &[&name]), &self.network)?;
+        let listed = self.repository.list_remote_refs(self.options.claims_at(), &[&name], &self.network)?;
         known.published = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
         Ok(())
     }
@@ -66,7 +66,7 @@ impl RemoteWork {
         let is_record = |name: &str| name.starts_with(&self.refs.records);
         let is_of_other = |push: &&LeasedPush| is_record(&push.name) && push.name != self.record_name();
         let names: Vec<String> = pushes.iter().filter(is_of_other).map(|push| push.name.clone()).collect();
-        fetch(&self.repository, (&self.options, &self.network), &names)?;
+        fetch(&self.repository, &self.options, &self.network, &names)?;
         // A worker may have replaced its records meanwhile. They are published by the next landing.
         let commits: Vec<Oid> = pushes.iter().filter_map(|push| push.new).collect();
         let found = self.repository.find_commits(&commits)?;
@@ -86,7 +86,7 @@ impl RemoteWork {
     ) -> Result<BTreeMap<WorkerName, Oid>, CoordinationError> {
         let found = list_records(repository, options, network)?;
         let names: Vec<String> = found.values().map(|(name, _)| name.clone()).collect();
-        fetch(repository, (options, network), &names)?;
+        fetch(repository, options, network, &names)?;
         Ok(found.into_iter().map(|(worker, (_, commit))| (worker, commit)).collect())
     }
 }
@@ -99,7 +99,7 @@ fn list_records(
 ) -> Result<BTreeMap<WorkerName, (String, Oid)>, CoordinationError> {
     let refs = ClaimRefs::new(&options.run);
     let pattern = format!("{}*", refs.records);
-    let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
+    let listed = repository.list_remote_refs(options.claims_at(), &[&pattern], network)?;
     let found = listed.into_iter().filter_map(|(name, commit)| {
         let worker = name.strip_prefix(&refs.records)?.parse::<WorkerName>().ok()?;
         Some((worker, (name, commit)))
@@ -110,11 +110,12 @@ fn list_records(
 /// Fetches refs with records. The objects come without refs.
 fn fetch(
     repository: &Repository,
-    (options, network): (&WorkOptions, &Network),
+    options: &WorkOptions,
+    network: &Network,
     names: &[String],
 ) -> Result<(), CoordinationError> {
     for names in names.chunks(MOST_AT_ONCE) {
-        repository.fetch_refs((options.claims_at(), names), FetchDepth::Newer, network)?;
+        repository.fetch_refs(options.claims_at(), names, FetchDepth::Newer, network)?;
     }
     Ok(())
 }

@@ -68,7 +68,7 @@ impl TrackedFile {
         Self { path, staged: None, stamp: None, is_fresh: false }
     }
 
-    fn staged((path, id, facts): (&[u8], Oid, FileFacts)) -> Self {
+    fn staged(path: &[u8], id: Oid, facts: FileFacts) -> Self {
         Self { staged: Some((id, facts)), ..Self::new(path.to_vec()) }
     }
 }
@@ -80,7 +80,9 @@ impl Repository {
         // The guard uses the same scan. An earlier one only makes the judged interval longer.
         let scan = self.scan().filter(|scan| scan.is_complete());
         let mut files: Vec<TrackedFile> = match self.find_entries_of(tree) {
-            Some(entries) => entries.files().map(TrackedFile::staged).collect(),
+            Some(entries) => {
+                entries.files().map(|(path, id, facts)| TrackedFile::staged(path, id, facts)).collect()
+            }
             None => self.list_paths_of(tree)?.into_iter().map(TrackedFile::new).collect(),
         };
         // This comes first, so that a folder that is moved away later is noticed.

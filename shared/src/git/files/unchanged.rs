@@ -115,7 +115,7 @@ impl Repository {
         // Without a complete scan of a large worktree, only the tracked folders are read.
         let scan = scan.filter(|scan| scan.is_complete());
         let comparison =
-            Comparison::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths);
+            Comparison::new(self.worktree.as_deref()?, self.format, &files, written, &ignored.paths);
         Comparison { scan: scan.as_deref(), ..comparison }.finish()
     }
 
@@ -276,7 +276,8 @@ impl<'a> Comparison<'a> {
     fn new(
         top: &'a Path,
         format: ObjectFormat,
-        (files, written): (&'a [PlainEntry<'a>], SystemTime),
+        files: &'a [PlainEntry<'a>],
+        written: SystemTime,
         ignored: &'a BTreeSet<Vec<u8>>,
     ) -> Self {
         let slashes = |path: &'a [u8]| memchr::memchr_iter(b'/', path).map(move |at| &path[..=at]);

@@ -248,7 +248,7 @@ impl Folder {
         // Checked before the file is read, so that later writes get another ctime.
         let is_fresh = found.is_fresh();
         let file = repository.loose_file(id);
-        match verify(repository, (&file, id), known) {
+        match verify(repository, &file, id, known) {
             Verification::True(_) if !is_fresh => {
                 self.files.insert(id, KnownFile::Settled(*found));
                 None
@@ -328,7 +328,7 @@ impl Verification {
 }
 
 /// Whether the content of a file matches its id. A file that is gone does no harm.
-fn verify(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Verification {
+fn verify(repository: &Repository, file: &Path, id: Oid, known: Option<KnownFile>) -> Verification {
     let Ok(stream) = safe_files::read_up_to(file, LARGEST_OBJECT_FILE) else {
         return Verification::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
     };

@@ -227,7 +227,8 @@ impl Repository {
     /// Fetches exactly `refspecs` from a remote, by its name or URL.
     pub fn fetch_refs(
         &self,
-        (remote, refspecs): (&str, &[String]),
+        remote: &str,
+        refspecs: &[String],
         more: FetchDepth,
         network: &Network,
     ) -> Result<(), RemoteError> {
@@ -249,7 +250,8 @@ impl Repository {
     /// The refs of a remote that match `patterns`.
     pub fn list_remote_refs(
         &self,
-        (remote, patterns): (&str, &[&str]),
+        remote: &str,
+        patterns: &[&str],
         network: &Network,
     ) -> Result<Vec<(String, Oid)>, RemoteError> {
         let command = self.change_with("ls-remote", &PINS).args(["--refs", "--", remote]).args(patterns);

@@ -121,7 +121,7 @@ impl Repository {
         let remote = self.find_default_remote().map_err(DeepenError::from)?;
         let remote = remote.ok_or_else(|| DeepenError::Unfetched { why: "it has no remote".into() })?;
         let names = self.find_common_branches(&remote, network).map_err(unfetched)?;
-        let fetch = |more| self.fetch_refs((&remote, &names), more, network).map_err(unfetched);
+        let fetch = |more| self.fetch_refs(&remote, &names, more, network).map_err(unfetched);
         let mut sum = 0;
         for more in STEPS {
             fetch(FetchDepth::Commits(more))?;
@@ -156,7 +156,7 @@ impl Repository {
             let short = name.strip_prefix("refs/heads/").unwrap_or(name);
             here.contains(name) || here.contains(&format!("refs/remotes/{remote}/{short}"))
         };
-        let there = self.list_remote_refs((remote, &["refs/heads/*", "refs/arborist/*"]), network)?;
+        let there = self.list_remote_refs(remote, &["refs/heads/*", "refs/arborist/*"], network)?;
         let names: Vec<String> = there.into_iter().map(|(name, _)| name).filter(is_here).collect();
         Ok(if names.is_empty() { vec!["HEAD".into()] } else { names })
     }

@@ -99,7 +99,7 @@ impl Repository {
         private.known = refs.iter().map(|known| known.target).chain([base]).collect();
         let packed: String = refs.iter().map(|known| format!("{} {}\n", known.target, known.name)).collect();
         let config = self.private_config()?;
-        private.write(self, (&packed, &config), branch).map_err(|error| unwritten(&error))?;
+        private.write(self, &packed, &config, branch).map_err(|error| unwritten(&error))?;
         Ok(private)
     }
 
@@ -149,7 +149,8 @@ impl PrivateGit {
     fn write(
         &self,
         repository: &Repository,
-        (packed, config): (&str, &str),
+        packed: &str,
+        config: &str,
         branch: &BranchName,
     ) -> io::Result<()> {
         let git_dir = self.git_dir();

@@ -203,7 +203,7 @@ impl TaskContext<'_> {
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
         let id = session.as_ref().map(|session| session.id.as_str());
         let result = caller.call(at_limit, || {
-            let call = prepare(request, (step_runner, id, tools), &dir, demo)?;
+            let call = prepare(request, step_runner, id, tools, &dir, demo)?;
             Ok(Call { program: with_environment(call.program, environment), ..call })
         });
         *expense = caller.expense;
@@ -285,7 +285,9 @@ fn tools_home(request: AgentCall<'_>) -> PathBuf {
 
 fn prepare(
     request: AgentCall<'_>,
-    (step_runner, session, tools): (&StepRunner, Option<&str>, Option<&ToolServer>),
+    step_runner: &StepRunner,
+    session: Option<&str>,
+    tools: Option<&ToolServer>,
     dir: &Path,
     demo: &Path,
 ) -> Result<Call, PipelineError> {

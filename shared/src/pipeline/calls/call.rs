@@ -225,7 +225,7 @@ impl Caller<'_> {
             if (*kind, at_limit) == (LimitKind::Limit, AtLimit::Leave) {
                 return Ok(reply);
             }
-            let Some(pause) = self.backoff.next(*until, (tries, waited), Timestamp::now()) else {
+            let Some(pause) = self.backoff.next(*until, tries, waited, Timestamp::now()) else {
                 let (runner, said) = (self.runner.to_owned(), message.clone());
                 return Err(PipelineError::Unavailable { kind: *kind, runner, said, waited });
             };
@@ -248,7 +248,7 @@ impl Caller<'_> {
         let opening = call_opening(self.runner, format, &Redactor::redact(self.secrets, &prompt));
         let log = open_log(&log_path, &opening)?;
         let mut dispatcher =
-            EventDispatcher::new(self.on_event, reborrow(&mut self.observer), (&mut tally, self.secrets));
+            EventDispatcher::new(self.on_event, reborrow(&mut self.observer), &mut tally, self.secrets);
         let (dispatcher_ref, reader_ref) = (&mut dispatcher, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
@@ -334,7 +334,8 @@ impl<'h> EventDispatcher<'h> {
     pub(in crate::pipeline) fn new(
         on_event: &'h mut (dyn FnMut(EventKind) + 'h),
         observer: Option<&'h mut (dyn CallObserver + 'h)>,
-        (tally, secrets): (&'h mut Tally, &Secrets),
+        tally: &'h mut Tally,
+        secrets: &Secrets,
     ) -> Self {
         Self { on_event, observer, tally, redactor: Redactor::new(secrets), pending: Vec::new() }
     }

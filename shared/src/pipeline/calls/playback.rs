@@ -162,7 +162,7 @@ impl Player<'_> {
             self.restore_other_repos(|name, _| call.beside.get(name.as_str()).copied())?;
         }
         if let Some(stream) = &mut self.stream {
-            EventDispatcher::new(on_event, reborrow(&mut observer), (&mut stream.tally, self.secrets)).end();
+            EventDispatcher::new(on_event, reborrow(&mut observer), &mut stream.tally, self.secrets).end();
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Player<'_> {
             .map(|line| line.text.as_str())
             .collect();
         let StreamState { reader, tally, .. } = &mut stream;
-        let mut dispatcher = EventDispatcher::new(on_event, reborrow(&mut observer), (tally, self.secrets));
+        let mut dispatcher = EventDispatcher::new(on_event, reborrow(&mut observer), tally, self.secrets);
         for (left, line) in lines.iter().enumerate().map(|(at, line)| (lines.len() - at - 1, line)) {
             let line = format!("{line}\n");
             let _ = log.write_all(line.as_bytes());

@@ -4,18 +4,16 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    io::ErrorKind,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
-    time::Duration,
 };
 
 use crate::{
     git::{
-        ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateGit, PrivateIndex,
-        Repository, Stamp, TreeChange, Unreadable, WorktreeSnapshot,
+        ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateGit, Repository, Stamp,
+        TreeChange, Unreadable, WorktreeSnapshot,
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
@@ -30,12 +28,8 @@ use crate::{
             violations::Violations,
         },
     },
-    process::{Cancel, within},
     record::{AttemptMark, RunRecorder, StagedCommit, UnfinishedAttempt},
 };
-
-/// A snapshot during an agent's work takes seconds at most. The agent is not held up for longer than this.
-const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Why an attempt fails whose private git directory does not tell which commit the files of the worktree belong to.
 const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot be read, so its files may belong to another branch or to an older commit, and commits that it made there may be lost";
@@ -50,7 +44,7 @@ pub struct AttemptCheckout {
     /// The tree of the tip.
     pub head_tree: Oid,
     /// The tree of the worktree when the attempt began.
-    worktree_tree: Oid,
+    pub(super) worktree_tree: Oid,
     /// Paths with uncommitted changes.
     changed_paths: ChangedPaths,
     /// The stamp of the user's index. If it changed, something was staged meanwhile.
@@ -218,7 +212,7 @@ impl AttemptCheckout {
         if lost.iter().all(|change| change.before.is_none()) {
             return Ok(Vec::new());
         }
-        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.mark_commit))?;
+        let kept = save_tree(repository, &self.unfinished.name, found, self.unfinished.mark_commit)?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
         Ok(vec![format!(
             "files that were staged while {} was worked on are kept in {kept}",
@@ -252,7 +246,7 @@ impl AttemptCheckout {
             all.into_iter().filter(|change| is_file(change) && !is_users(change)).collect();
         let mut message = None;
         if !files.is_empty() {
-            let kept = save_tree(repository, &self.unfinished.name, (saved, other_base))?;
+            let kept = save_tree(repository, &self.unfinished.name, saved, other_base)?;
             message = Some(format!("what it left is kept in {kept}, and the checkout was restored"));
             // The ignore rules of the other commit may not cover files that ours ignore. So they are restored first, and
             // what is new is listed again.
@@ -329,7 +323,8 @@ impl AttemptWork {
 pub fn begin_attempt(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
-    (task, attempt): (&TaskId, Attempt),
+    task: &TaskId,
+    attempt: Attempt,
     rules: AttemptRules,
 ) -> Result<AttemptCheckout, GitError> {
     let repository = recorder.repository();
@@ -383,55 +378,13 @@ pub fn begin_attempt(
     })
 }
 
-/// Takes snapshots at the end of each turn. It has a private index, so that unchanged files are not read again.
-#[derive(Debug)]
-pub struct TurnSnapshots<'a> {
-    index: PrivateIndex<'a>,
-    /// Whether a snapshot timed out because of something that the agent put there. No further one is tried before the
-    /// end.
-    is_stuck: bool,
-    /// The index at the last look, and its tree.
-    looked_at: Option<(Stamp, Oid)>,
-    last: Oid,
-}
-
-impl<'a> TurnSnapshots<'a> {
-    /// For an attempt that has begun.
-    pub fn new(repository: &'a Repository, checkout: &AttemptCheckout) -> Result<Self, GitError> {
-        Ok(Self {
-            index: repository.private_index("turns")?,
-            is_stuck: false,
-            looked_at: None,
-            last: checkout.worktree_tree,
-        })
-    }
-
-    /// Returns the trees of the worktree at the last look and now, if they differ.
-    pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
-        if self.is_stuck {
-            return Ok(None);
-        }
-        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.looked_at))
-        {
-            Err(GitError::Process(error)) if error.source.kind() == ErrorKind::TimedOut => {
-                self.is_stuck = true;
-                return Ok(None);
-            }
-            // The cause is removed or reported when the agent ends.
-            Err(GitError::Special { .. } | GitError::Failed { .. }) => return Ok(None),
-            after => after?,
-        };
-        let before = std::mem::replace(&mut self.last, after);
-        Ok((after != before).then_some((before, after)))
-    }
-}
-
 /// Returns the changes up to the tree `after` since our last commit, while the agent is still running. Nothing is undone
 /// yet. If the branch was moved, or another git holds the index of the user's checkout, the changes are committed when
 /// the attempt ends: that git may be the user's own commit with an editor open, which would fail if the branch moved.
 pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
-    (checkout, private_git): (&AttemptCheckout, Option<&PrivateGit>),
+    checkout: &AttemptCheckout,
+    private_git: Option<&PrivateGit>,
     after: Oid,
 ) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
@@ -475,7 +428,8 @@ pub fn end_attempt(
     recorder: &RunRecorder<'_>,
     checkout: &AttemptCheckout,
     mut violations: Violations,
-    (base, private_git): (Oid, Option<&PrivateGit>),
+    base: Oid,
+    private_git: Option<&PrivateGit>,
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
     if recorder.is_on_run_branch() {
@@ -534,8 +488,13 @@ pub fn end_attempt(
     violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
     violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let trees = (checkout.worktree_tree, after);
-    violations.extend(checkout.changed_paths.restore(repository, &checkout.unfinished, trees, &files)?);
+    violations.extend(checkout.changed_paths.restore(
+        repository,
+        &checkout.unfinished,
+        checkout.worktree_tree,
+        after,
+        &files,
+    )?);
     notes.extend(checkout.put_back_staged(recorder, after)?);
     if let Some(other_base) = other_base {
         violations.extend(checkout.put_back_worktree(recorder, after, other_base, all)?);

@@ -147,7 +147,8 @@ pub(in crate::pipeline) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bo
 pub(in crate::pipeline) fn save_tree(
     repository: &Repository,
     attempt: &str,
-    (tree, parent): (Oid, Oid),
+    tree: Oid,
+    parent: Oid,
 ) -> Result<String, GitError> {
     let message = format!("worktree after {}\n", attempt.trim_start_matches("refs/arborist/wip/"));
     let commit =

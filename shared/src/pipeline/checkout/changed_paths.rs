@@ -70,7 +70,8 @@ impl ChangedPaths {
         &self,
         repository: &Repository,
         unfinished: &UnfinishedAttempt,
-        (before, after): (Oid, Oid),
+        before: Oid,
+        after: Oid,
         changes: &[TreeChange],
     ) -> Result<Violations, GitError> {
         let mut violations = Violations::default();
@@ -78,7 +79,7 @@ impl ChangedPaths {
         if touched.is_empty() {
             return Ok(violations);
         }
-        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.mark_commit))?;
+        let kept = branch::save_tree(repository, &unfinished.name, after, unfinished.mark_commit)?;
         repository.restore_paths(before, &touched)?;
         let shown =
             |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ");

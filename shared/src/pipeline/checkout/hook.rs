@@ -95,7 +95,7 @@ fn put_back_unstaged(
     if changes.is_empty() {
         return Ok(None);
     }
-    let kept = branch::save_tree(repository, &checkout.unfinished.name, (now, checkout.head))?;
+    let kept = branch::save_tree(repository, &checkout.unfinished.name, now, checkout.head)?;
     repository.restore_paths(wanted, &changes)?;
     let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
     let paths = paths.join(", ");

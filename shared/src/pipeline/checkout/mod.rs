@@ -18,4 +18,5 @@ pub(super) mod repo_attempt;
 pub(super) mod review_guard;
 mod submodules;
 pub(super) mod test_guard;
+pub(super) mod turn_snapshots;
 pub(super) mod violations;

@@ -136,7 +136,7 @@ impl OtherRepo {
             changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
         let mut words = None;
         if !changes.is_empty() {
-            let kept = branch::save_tree(repository, mark, (now, recorder.head()))?;
+            let kept = branch::save_tree(repository, mark, now, recorder.head())?;
             repository.restore_paths(recorder.tree(), &changes)?;
             let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
             let paths = paths.join(", ");
@@ -170,7 +170,7 @@ impl TestedFiles {
     ) -> Result<Self, GitError> {
         let users = Arc::default();
         let files = other_repos
-            .map(|other| FilesBeforeTest::read(&other.repository, other.tip.tree, (&users, other_writers)));
+            .map(|other| FilesBeforeTest::read(&other.repository, other.tip.tree, &users, other_writers));
         Ok(Self(files.collect::<Result<_, _>>()?))
     }
 
@@ -179,7 +179,8 @@ impl TestedFiles {
         &self,
         other_repos: impl Iterator<Item = &'o OtherRepo>,
         other_writers: OtherWriters,
-        (task, attempt): (&TaskId, Attempt),
+        task: &TaskId,
+        attempt: Attempt,
     ) -> Result<Vec<String>, GitError> {
         let mut found = Vec::new();
         for (other_repo, before) in other_repos.zip(&self.0) {

@@ -84,7 +84,7 @@ pub fn restore_files(
     files: &[TreeChange],
     is_users: &dyn Fn(&[u8]) -> bool,
 ) -> Result<(Oid, String), GitError> {
-    let kept = save_tree(repository, attempt, (tree, head))?;
+    let kept = save_tree(repository, attempt, tree, head)?;
     let written = files.iter().filter(|file| !file.concerns_gitlink() && !is_users(&file.path));
     let written: Vec<TreeChange> = written.cloned().collect();
     repository.restore_paths(base, &written)?;

@@ -61,7 +61,7 @@ impl TaskRun<'_, '_, '_> {
                 file_secrets: file_secrets.clone(),
                 protection: TaskProtection::new(&run.options.protection, self.task, base.tree),
             };
-            let checkout = begin_attempt(recorder, watched_from, (&self.task.id, attempt), rules)?;
+            let checkout = begin_attempt(recorder, watched_from, &self.task.id, attempt, rules)?;
             let (name, hook) = (other.map(|other| &other.name), other.map_or(run.hook, |other| other.hook));
             let work = AttemptWork::nothing(recorder);
             repos.push(RepoAttempt { name, hook, recorder, checkout, base, work });
@@ -95,8 +95,8 @@ impl<'r> RepoAttempt<'_, 'r> {
         turns: RepoTurns,
         private_git: Option<&PrivateGit>,
     ) -> Result<(), PipelineError> {
-        let from = (self.base.tree, private_git);
-        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, from)?;
+        self.work =
+            end_attempt(self.recorder, &self.checkout, turns.violations, self.base.tree, private_git)?;
         self.work.folded.splice(..0, turns.folded);
         if turns.index == IndexUpdate::Behind {
             self.recorder.catch_up(self.checkout.head_tree)?;

@@ -101,7 +101,7 @@ impl ReviewedCheckout {
         let shown: Vec<String> = files.iter().map(TreeChange::shown).collect();
         let mut kept = String::new();
         if !files.is_empty() {
-            let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
+            let under = branch::save_tree(repository, attempt, after, recorder.head())?;
             repository.restore_paths(self.tree, &files)?;
             let is_shared = recorder.is_on_run_branch();
             kept = if is_shared {

@@ -75,7 +75,8 @@ impl FilesBeforeTest {
     pub fn read(
         repository: &Repository,
         tree: Oid,
-        (users, other_writers): (&Arc<ChangedPaths>, OtherWriters),
+        users: &Arc<ChangedPaths>,
+        other_writers: OtherWriters,
     ) -> Result<Self, GitError> {
         let tracked = repository.read_tracked(tree, other_writers)?;
         let users = (!users.is_empty()).then(|| UsersFiles::read(repository, users)).transpose()?;
@@ -120,7 +121,7 @@ impl FilesBeforeTest {
         let mut kept = String::new();
         if !touched.changes.is_empty() && recorder.is_on_run_branch() {
             let now = repository.take_snapshot()?.tree;
-            let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
+            let under = branch::save_tree(repository, attempt, now, recorder.head())?;
             kept = format!("; the change is kept in {under}");
         }
         repository.restore_paths(self.tracked.worktree_tree(repository)?, &touched.changes)?;
@@ -145,7 +146,7 @@ impl UsersFiles {
             changes.filter(|change| self.paths.holds(change) && !change.concerns_gitlink()).collect();
         let mut kept = String::new();
         if !changes.is_empty() {
-            kept = branch::save_tree(repository, attempt, (now, recorder.head()))?;
+            kept = branch::save_tree(repository, attempt, now, recorder.head())?;
             repository.restore_paths(self.worktree, &changes)?;
         }
         if let Some(index) = &self.index

@@ -57,7 +57,7 @@ struct Dependency {
 impl TaskBackground {
     /// Collects it for a task of the plan at `path`.
     #[must_use]
-    pub fn new((plan, path): (&Plan, Option<&str>), run: &Run, task: &Task) -> Self {
+    pub fn new(plan: &Plan, path: Option<&str>, run: &Run, task: &Task) -> Self {
         let parent = |task: &&Task| task.parent.as_ref().and_then(|parent| plan.find(parent));
         let around: Vec<&Task> = std::iter::successors(Some(task), parent).collect();
         let phases = around[1..].iter().rev().map(|phase| (phase.name.clone(), phase.description.clone()));

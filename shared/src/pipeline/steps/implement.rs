@@ -100,7 +100,7 @@ impl TaskRun<'_, '_, '_> {
         let by = self.context.next_runner_name(&chain);
         let log = self.create_log(Step::Implement, attempt)?;
         let message_log = log.replace("_implement_", "_commit-message_");
-        self.announce("implement", attempt, (&by, &log));
+        self.announce("implement", attempt, &by, &log);
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
@@ -131,7 +131,7 @@ impl TaskRun<'_, '_, '_> {
         };
         // The call. Each turn is committed when it ends.
         let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
-        let of = TurnContext::of(self.context, task, (step, attempt)).asking(messenger);
+        let of = TurnContext::of(self.context, task, step, attempt).asking(messenger);
         // The plan's repository, the first, is the one whose git directory the agent may have a copy of.
         let private_gits = iter::once(private_git.as_ref()).chain(iter::repeat(None));
         let turn_repos =

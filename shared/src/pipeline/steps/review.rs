@@ -75,7 +75,7 @@ impl TaskRun<'_, '_, '_> {
                 // There was no decision, so this is no rejection: only the review is repeated.
                 if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
                     let next = NextStep { attempt, stage: Stage::Review };
-                    self.record_interruption(next, (&error.reason(), violation.as_deref()), called.expense)?;
+                    self.record_interruption(next, &error.reason(), violation.as_deref(), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -96,7 +96,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
-        self.announce("review", attempt, (&by, log));
+        self.announce("review", attempt, &by, log);
         let protected = self.find_protected_in_review()?;
         // The end of an attempt restores these files. Permission may have been taken back since.
         if let Some(refusal) = protected.refusal() {
@@ -193,7 +193,7 @@ impl TaskRun<'_, '_, '_> {
         let other_repos = self.context.other_repos.iter();
         let other_watches: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
-        let of = TurnContext::of(self.context, self.task, (Step::Review, attempt));
+        let of = TurnContext::of(self.context, self.task, Step::Review, attempt);
         let read_only = TurnRepo::new(None, self.recorder, None);
         let mut turns = TurnCommitter::new(vec![read_only], of);
         let called = self.context.call(agent_call, Some(&mut turns));

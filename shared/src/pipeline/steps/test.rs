@@ -134,8 +134,12 @@ impl TaskContext<'_> {
         let is_in_place = place == TestsRun::InPlace;
         // Looked at first, because the guard uses the same scan.
         let before = is_in_place.then(|| {
-            let writers = (&self.run.users_paths(recorder), concurrent_children.now());
-            FilesBeforeTest::read(recorder.repository(), recorder.tree(), writers)
+            FilesBeforeTest::read(
+                recorder.repository(),
+                recorder.tree(),
+                &self.run.users_paths(recorder),
+                concurrent_children.now(),
+            )
         });
         let before = before.transpose()?;
         let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
@@ -146,8 +150,8 @@ impl TaskContext<'_> {
         let other_writers = concurrent_children.since(1);
         let here = before.map(|before| before.restore(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
-        let of = (&tested.task.id, tested.attempt);
-        let changed = elsewhere.restore(self.other_test_repos(), other_writers, of)?;
+        let changed =
+            elsewhere.restore(self.other_test_repos(), other_writers, &tested.task.id, tested.attempt)?;
         violations.extend(here.into_iter().flatten());
         violations.extend(changed);
         Ok(GuardedTest { result, violations })
@@ -166,7 +170,7 @@ impl TaskContext<'_> {
         for test in tests {
             let (ended, denial) = self.run_test(task, test, &file, place)?;
             let key = self.count_key(test);
-            sum.add((test, key.as_deref()), &ended, &self.run.secrets);
+            sum.add(test, key.as_deref(), &ended, &self.run.secrets);
             if let Some(denial) = denial {
                 open_log(&file, &format!("=== {denial} ===\n"))?;
                 let is_passed = ended.ending.is_success();
@@ -252,7 +256,7 @@ struct TestTotals {
 
 impl TestTotals {
     /// Adds a command. `key` is the name under which its counts are recorded.
-    fn add(&mut self, (placed, key): (&PlacedTest, Option<&str>), ended: &SupervisedEnd, secrets: &Secrets) {
+    fn add(&mut self, placed: &PlacedTest, key: Option<&str>, ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         let observed = TestObservation::of(ended);
         if let Some(key) = key {

@@ -111,7 +111,7 @@ impl<'a> CheckpointWriter<'a> {
         }
         let mut snapshot = heads_of(&self.others);
         snapshot.insert(repository_name(repository), tip);
-        Some(match self.write((None, by), (tip, Some(tip)), snapshot.clone()) {
+        Some(match self.write(None, by, tip, Some(tip), snapshot.clone()) {
             Ok(record) => EventKind::Checkpoint { record, commit: tip, snapshot },
             Err(error) => not_written(&error),
         })
@@ -124,13 +124,15 @@ impl<'a> CheckpointWriter<'a> {
         snapshot: Snapshot,
     ) -> Result<Oid, SessionError> {
         let tip = recorder.is_on_run_branch().then_some(event.commit);
-        self.write((event.task().cloned(), event.status()), (event.commit, tip), snapshot)
+        self.write(event.task().cloned(), event.status(), event.commit, tip, snapshot)
     }
 
     fn write(
         &self,
-        (node, status): (Option<TaskId>, Status),
-        (commit, tip): (Oid, Option<Oid>),
+        node: Option<TaskId>,
+        status: Status,
+        commit: Oid,
+        tip: Option<Oid>,
         snapshot: Snapshot,
     ) -> Result<Oid, SessionError> {
         let (step, status) = (status.step().as_str().to_owned(), status.to_string());

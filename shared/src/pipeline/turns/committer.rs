@@ -105,7 +105,7 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
             WholeCallTurn::new(
                 &self.of,
                 &self.active_runner,
-                FinishedTurn::new(&self.draft, (model, None), &self.of.secrets),
+                FinishedTurn::new(&self.draft, model, None, &self.of.secrets),
             )
         });
         let Self { events, expense, reported, .. } = self;
@@ -198,7 +198,7 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
     fn commit_everywhere(&mut self, turn: EndedTurn, reply: &MessageReply) -> Vec<EventKind> {
         let EndedTurn { draft, after, model, session, .. } = turn;
         self.expense.add(reply.expense.usage, reply.expense.time);
-        let finished = FinishedTurn::new(&draft, (model, session), &self.of.secrets);
+        let finished = FinishedTurn::new(&draft, model, session, &self.of.secrets);
         let by_model = reply.message.clone().or_else(|| self.recorded_message());
         let mut events = Vec::new();
         let mut pending = Vec::new();
@@ -253,10 +253,18 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
         let mut number = 0;
         let written = of.checkpoints.session_writer.deliver_turn(plans.recorder, delivery, now, |given| {
             number = given;
-            let mut draft = of.drafted(active_runner, finished, (message.as_ref(), changes), (given, now));
+            let mut draft = of.drafted(active_runner, finished, message.as_ref(), changes, given, now);
             for pending in &mut *pending {
-                let changed = (Some(&pending.message), &pending.work.changes[..]);
-                let entry = of.drafted(active_runner, finished, changed, (given, now)).entry;
+                let entry = of
+                    .drafted(
+                        active_runner,
+                        finished,
+                        Some(&pending.message),
+                        &pending.work.changes[..],
+                        given,
+                        now,
+                    )
+                    .entry;
                 draft.turn.others.extend(pending.prepare(&others[pending.at - 1], entry, given));
                 draft.turn.message = draft.turn.message.or_else(|| Some(pending.message.text()));
             }

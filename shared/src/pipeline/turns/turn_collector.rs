@@ -33,7 +33,8 @@ impl<'a> TurnContext<'a> {
     pub(in crate::pipeline) fn of(
         context: &TaskContext<'a>,
         task: &'a Task,
-        (step, attempt): (Step, Attempt),
+        step: Step,
+        attempt: Attempt,
     ) -> Self {
         let (checkpoints, secrets) = (context.checkpoints.clone(), context.run.secrets.clone());
         Self {
@@ -68,7 +69,8 @@ pub(in crate::pipeline) struct FinishedTurn {
 impl FinishedTurn {
     pub(in crate::pipeline) fn new(
         draft: &OpenTurn,
-        (model, session): (Option<String>, Option<String>),
+        model: Option<String>,
+        session: Option<String>,
         secrets: &Secrets,
     ) -> Self {
         let clean = |text: &str| Redactor::redact(secrets, text);
@@ -101,7 +103,8 @@ impl FinishedTurn {
         &self,
         of: &CallLabel<'_>,
         active_runner: &ActiveRunner,
-        (number, ended): (u32, i64),
+        number: u32,
+        ended: i64,
     ) -> (Turn, Option<Transcript>) {
         let CallLabel { node, attempt, step, words } = *of;
         let (model, usage) = (self.model.as_deref(), self.usage);
@@ -156,12 +159,14 @@ impl TurnContext<'_> {
         &self,
         active_runner: &ActiveRunner,
         finished: &FinishedTurn,
-        (message, changes): (Option<&TurnMessage>, &[TreeChange]),
-        (number, ended): (u32, i64),
+        message: Option<&TurnMessage>,
+        changes: &[TreeChange],
+        number: u32,
+        ended: i64,
     ) -> TurnDraft<'static> {
         let (node, attempt, words) = (&self.task.id, self.attempt, self.checkpoints.words);
         let call = CallLabel { node, attempt, step: self.step.as_str(), words };
-        let (turn, transcript) = finished.written(&call, active_runner, (number, ended));
+        let (turn, transcript) = finished.written(&call, active_runner, number, ended);
         let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
         let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
         let model = finished.model.as_deref();

@@ -8,9 +8,10 @@ use crate::{
     name::{Oid, RepoName},
     pipeline::{
         checkout::{
-            attempt::{AttemptCheckout, AttemptWork, TurnSnapshots, changes_of_turn},
+            attempt::{AttemptCheckout, AttemptWork, changes_of_turn},
             leftovers::Folded,
             repo_attempt::other_commit,
+            turn_snapshots::TurnSnapshots,
             violations::Violations,
         },
         turns::message::TurnMessage,
@@ -98,7 +99,9 @@ impl<'k, 'r> TurnRepo<'k, 'r> {
     /// Returns what is to be committed here if the worktree had the tree `after` when the turn ended.
     pub(super) fn find_work(&self, after: Option<Oid>) -> Result<Option<AttemptWork>, RecordError> {
         match (self.checkout, after) {
-            (Some(place), Some(after)) => Ok(changes_of_turn(self.recorder, place, after)?),
+            (Some((checkout, private_git)), Some(after)) => {
+                Ok(changes_of_turn(self.recorder, checkout, private_git, after)?)
+            }
             _ => Ok(None),
         }
     }

@@ -50,7 +50,7 @@ impl WholeCallTurn {
         finished: FinishedTurn,
     ) -> Self {
         let now = (of.checkpoints.clock)();
-        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &finished, (None, &[]), (0, now));
+        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &finished, None, &[], 0, now);
         Self { turn, transcript, words: finished.words, is_agent: active_runner.is_agent }
     }
 
@@ -196,21 +196,23 @@ impl CallRecord {
     /// Writes the record, if the session exists.
     pub fn keep(
         mut self,
-        (repository, session): (&Repository, &SessionId),
+        repository: &Repository,
+        session: &SessionId,
         facts: &CallFacts<'_>,
-        (secrets, now): (&Secrets, i64),
+        secrets: &Secrets,
+        now: i64,
     ) -> Result<(), SessionError> {
         let Some(session_writer) = SessionWriter::find(repository, session)? else {
             return Ok(());
         };
         self.draft.close();
         self.draft.usage = facts.expense.usage;
-        let finished = FinishedTurn::new(&self.draft, (self.model, self.session), secrets);
+        let finished = FinishedTurn::new(&self.draft, self.model, self.session, secrets);
         let (node, attempt, words) = (facts.node, facts.attempt, self.words);
         let call = CallLabel { node, attempt, step: facts.step, words };
         session_writer.append(now, |number| {
             let (turn, transcript): (Turn, Option<Transcript>) =
-                finished.written(&call, &self.active_runner, (number, now));
+                finished.written(&call, &self.active_runner, number, now);
             let turn = Turn {
                 files: facts.files.clone(),
                 not_committed: facts.not_committed.clone(),

@@ -229,7 +229,8 @@ impl<'a> Fields<'a> {
     pub(super) fn keep(
         &mut self,
         extra: &mut Map<String, serde_json::Value>,
-        (key, value): (&str, &Value<'_>),
+        key: &str,
+        value: &Value<'_>,
         known: &Keys,
     ) {
         if let Some(meant) = known.meant_by(key) {

@@ -90,7 +90,7 @@ impl Node {
             "repo" => task.repos = fields.text_or_texts(key, value),
             "command" => task.command = fields.text(key, value),
             "parent" | "skipped" => {}
-            _ => fields.keep(&mut task.extra, (key, value), &KEYS),
+            _ => fields.keep(&mut task.extra, key, value, &KEYS),
         }
     }
 
@@ -138,7 +138,7 @@ fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCo
             "command" => test.command = fields.text(key, value).unwrap_or_default(),
             "framework" => test.framework = fields.text(key, value),
             "timeout" => test.timeout = fields.count(key, value),
-            _ => fields.keep(&mut test.extra, (key, value), &TEST_KEYS),
+            _ => fields.keep(&mut test.extra, key, value, &TEST_KEYS),
         }
     }
     if test.command.trim().is_empty() {

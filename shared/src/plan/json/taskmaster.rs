@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         let Ok(mut task) = "0".parse().map(|id| Task::new(id, "")) else { return };
         let mut item = Item::default();
         for (key, value) in self.fields.pairs(object) {
-            self.take((key, value), (&mut task, &mut item), &prefix);
+            self.take(key, value, &mut task, &mut item, &prefix);
         }
         let Some((id, place)) = item.id else {
             if item.has_id {
@@ -112,8 +112,10 @@ impl<'a> Reader<'a> {
 
     fn take<'v>(
         &mut self,
-        (key, value): (&str, &'v Value<'a>),
-        (task, item): (&mut Task, &mut Item<'v, 'a>),
+        key: &str,
+        value: &'v Value<'a>,
+        task: &mut Task,
+        item: &mut Item<'v, 'a>,
         prefix: &str,
     ) {
         match key {
@@ -132,7 +134,7 @@ impl<'a> Reader<'a> {
                 item.needs = needs.filter_map(|need| self.number(need, prefix)).collect();
             }
             "subtasks" => item.subtasks = self.fields.list(key, value),
-            _ => self.fields.keep(&mut task.extra, (key, value), &KEYS),
+            _ => self.fields.keep(&mut task.extra, key, value, &KEYS),
         }
     }
 

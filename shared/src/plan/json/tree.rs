@@ -70,7 +70,7 @@ fn read_frame<'a>(fields: &mut Fields<'a>, object: &Object<'a>, frame: &mut Fram
             "root_ids" => frame.roots = Some(fields.ids(key, value)),
             "execution_order" => frame.order = fields.ids(key, value),
             "spec_files" => frame.spec_files = Some(fields.texts(key, value)),
-            _ => fields.keep(&mut frame.extra, (key, value), &KEYS),
+            _ => fields.keep(&mut frame.extra, key, value, &KEYS),
         }
     }
     if !has_nodes {

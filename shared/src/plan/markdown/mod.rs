@@ -110,7 +110,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         written.for_each(|(entry, id)| known.add_written(entry.written.as_ref(), id.as_ref()));
     }
     let family = NodeParents::new(&found.drafts, |id| known.position(id));
-    let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
+    let mut stated = stated::read(&pages, &mut known, &roles, &family, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     let skips_optional = roles.iter().any(|role| role.is_optional)
         && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));

@@ -164,10 +164,10 @@ impl TreeBuilder<'_, '_> {
         let apart = self.independent_sections(&section_ids);
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
-            while let Some(section) = sections.next_if(is_before) {
-                nodes.sections[section.0] = Some(nodes.drafts.len());
-                nodes.drafts.push(self.section(section, &section_ids));
-                nodes.roles.push(self.role(section.0, &tagged, &section_ids));
+            while let Some((section, id)) = sections.next_if(is_before) {
+                nodes.sections[section] = Some(nodes.drafts.len());
+                nodes.drafts.push(self.section(section, id, &section_ids));
+                nodes.roles.push(self.role(section, &tagged, &section_ids));
             }
             let parent = self.container(entry.parent, entry.section, at, &section_ids, Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
@@ -360,7 +360,7 @@ impl TreeBuilder<'_, '_> {
         (self.outline.entries[at].section == section).then(|| self.outline.entries[at].id.clone())
     }
 
-    fn section(&self, (at, id): (usize, &TaskId), section_ids: &[Option<TaskId>]) -> DraftNode {
+    fn section(&self, at: usize, id: &TaskId, section_ids: &[Option<TaskId>]) -> DraftNode {
         let section = &self.outline.sections[at];
         let mut task = Task::new(id.clone(), section.title.trim_matches(['*', ' ']));
         task.description = section.text.trim().to_owned();

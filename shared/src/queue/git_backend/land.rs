@@ -45,7 +45,7 @@ impl GitQueue<'_> {
     ) -> Result<LandingStep, QueueError> {
         let gates: Vec<Gate> =
             gates.iter().filter(|gate| !red.iter().any(|red| red.is_same(gate))).cloned().collect();
-        let message = self.message((ticket, &landings), &gates, red)?;
+        let message = self.message(ticket, &landings, &gates, red)?;
         let parents = [onto, ticket.source];
         let commit = self.repository.write_commit_with_parents(tree, &parents, &message, self.signing)?;
         self.trees.insert(commit, tree);
@@ -56,7 +56,8 @@ impl GitQueue<'_> {
 
     fn message(
         &self,
-        (ticket, landings): (&Ticket, &[OtherLanding]),
+        ticket: &Ticket,
+        landings: &[OtherLanding],
         gates: &[Gate],
         red: &[Gate],
     ) -> Result<String, QueueError> {

@@ -332,8 +332,9 @@ impl GitQueue<'_> {
                 tips.insert(name, tip);
                 continue;
             }
-            let records = (self.repository, self.options.worktrees.session.as_ref());
-            if let Some(lost) = target.find_lost(records, &ticket)? {
+            if let Some(lost) =
+                target.find_lost(self.repository, self.options.worktrees.session.as_ref(), &ticket)?
+            {
                 return Ok(Ticket { state: lost, ..ticket });
             }
         }

@@ -65,8 +65,10 @@ impl GitQueue<'_> {
     /// Asks a reviewer, in a worktree at the resolution. Returns why the resolution is rejected.
     pub(super) fn review_resolution(
         &mut self,
-        (resolver, calls): (&Resolver, &mut ResolverCalls),
-        (pool, scratch): (&Pool, &mut Scratch),
+        resolver: &Resolver,
+        calls: &mut ResolverCalls,
+        pool: &Pool,
+        scratch: &mut Scratch,
         resolved: &Resolved<'_>,
     ) -> Result<Result<(), String>, QueueError> {
         let Resolved { ticket, commit, .. } = *resolved;

@@ -90,7 +90,7 @@ impl GitQueue<'_> {
             return Ok(Some("the worktree for its review is in use".into()));
         };
         let answer =
-            self.review_resolution((resolver, &mut ResolverCalls::new()), (&pool, &mut scratch), resolved)?;
+            self.review_resolution(resolver, &mut ResolverCalls::new(), &pool, &mut scratch, resolved)?;
         pool.remove_scratch(&scratch)?;
         if answer.is_ok() {
             self.options.memory.resolutions.add(resolved.commit);

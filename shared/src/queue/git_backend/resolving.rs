@@ -167,8 +167,8 @@ impl GitQueue<'_> {
     /// Accepts a resolution only if it changes just conflicting files, no protected ones, and a reviewer approves it.
     fn check_and_review(
         &mut self,
-        by: (&Resolver, &mut ResolverCalls),
-        place: (&Pool, &mut Scratch),
+        (resolver, calls): (&Resolver, &mut ResolverCalls),
+        (pool, scratch): (&Pool, &mut Scratch),
         ticket: &Ticket,
         onto: Oid,
         commit: Oid,
@@ -188,7 +188,7 @@ impl GitQueue<'_> {
             return Ok(Err(refusal));
         }
         let resolved = Resolved { ticket, commit, merged };
-        Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
+        Ok(self.review_resolution(resolver, calls, pool, scratch, &resolved)?.map(|()| {
             self.options.memory.resolutions.add(commit);
             commit
         }))
@@ -316,7 +316,7 @@ impl GitQueue<'_> {
         for (step, record) in [("resolve", calls.resolve), ("review", calls.review)] {
             let Some(record) = record else { continue };
             facts.step = step;
-            let kept = record.keep((self.repository, session), &facts, (&options.secrets, now));
+            let kept = record.keep(self.repository, session, &facts, &options.secrets, now);
             if let Err(error) = kept {
                 let words = format!("the call for {} could not be recorded: {error}", ticket.task);
                 (self.on_event)(QueueEvent::Note { words });

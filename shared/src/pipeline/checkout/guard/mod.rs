@@ -220,7 +220,8 @@ fn own(repository: &Repository, reviewers: &CommandWords, running_children: Runn
 
 impl RepoState {
     fn begin(
-        (repository, place): (&Repository, Option<&Repository>),
+        repository: &Repository,
+        place: Option<&Repository>,
         Self { outside, links, marks, .. }: Self,
         reviewers: &CommandWords,
         running_children: RunningChildren,

@@ -174,12 +174,12 @@ impl RunWatch {
         let (own, others) = repos.members_beside(repository);
         let own = own.as_ref().and_then(GuardMember::place);
         let reviewers = Arc::clone(&repos.reviewers);
-        let repo = RepoWatch::begin(repos.state(repository), (repository, own), &reviewers, running_children);
+        let repo = RepoWatch::begin(repos.state(repository), repository, own, &reviewers, running_children);
         let mut other_repos = Vec::new();
         for member in others {
             let state = repos.state(&member.repository);
-            let watched = (&member.repository, member.place());
-            let watch = RepoWatch::begin(state, watched, &reviewers, running_children);
+            let watch =
+                RepoWatch::begin(state, &member.repository, member.place(), &reviewers, running_children);
             other_repos.push((member.name, watch));
         }
         let agent_files = repos.agent_files.clone().map(AgentWatch::begin);
@@ -222,14 +222,15 @@ impl RepoWatch {
     /// A child begins that can reach `repository`. `place` is the run's worktree there.
     fn begin(
         state: Arc<Mutex<RepoState>>,
-        (repository, place): (&Repository, Option<&Repository>),
+        repository: &Repository,
+        place: Option<&Repository>,
         reviewers: &CommandWords,
         running_children: RunningChildren,
     ) -> Self {
         let mut known = lock(&state);
         if known.running_children == 0 {
             let last = std::mem::take(&mut *known);
-            *known = RepoState::begin((repository, place), last, reviewers, running_children);
+            *known = RepoState::begin(repository, place, last, reviewers, running_children);
         } else {
             known.inspect();
         }

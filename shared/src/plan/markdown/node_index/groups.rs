@@ -9,7 +9,8 @@ impl NodeIndex {
     /// Lets what a heading counts stand for the tasks below it: "issue" and "1".
     pub(in super::super) fn name_section(
         &mut self,
-        (word, label): (String, String),
+        word: String,
+        label: String,
         phase: Option<usize>,
         tasks: Vec<usize>,
     ) {

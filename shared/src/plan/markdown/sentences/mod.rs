@@ -105,13 +105,13 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
-            let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
+            let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
             reader.note_phases_in_order(tokens);
             // "Stories proceed sequentially in priority order (P1 → P2 → P3)".
             reader.note_priorities();
             continue;
         }
-        let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
+        let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
         reader.antecedent.clone_from(&meant);
         reader.topic(&mut topic);
         let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
@@ -165,7 +165,8 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
     fn new(
         mentions: &'c Mentions<'c>,
         clause: &'c [Token<'a>],
-        (voice, is_remark): (ClauseVoice, bool),
+        voice: ClauseVoice,
+        is_remark: bool,
         said: &'c mut SaidOrder<'a>,
     ) -> Self {
         // Only sections are asked for most of it, and a plan has many more tasks.

@@ -70,10 +70,10 @@ fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
         }
     }
     for (at, label) in labels.into_iter().enumerate() {
-        let (Some(label), Some(tasks)) = (label, tasks.remove(&at)) else { continue };
+        let (Some((word, label)), Some(tasks)) = (label, tasks.remove(&at)) else { continue };
         let around = std::iter::successors(sections[at].parent, |up| sections[*up].parent);
         let phase = around.filter_map(|up| page.sections[up]).next();
-        known.name_section(label, phase, tasks);
+        known.name_section(word, label, phase, tasks);
     }
 }
 

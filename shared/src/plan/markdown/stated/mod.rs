@@ -156,7 +156,8 @@ struct Statements {
 /// Reads what the pages state into the drafts' `needs`.
 pub(super) fn read(
     pages: &[Page<'_, '_>],
-    (known, roles): (&mut NodeIndex, &[Role]),
+    known: &mut NodeIndex,
+    roles: &[Role],
     family: &NodeParents,
     found: &mut PlanDraft,
 ) -> Stated {
@@ -181,14 +182,15 @@ pub(super) fn read(
         }
         .read();
     }
-    take(statements, (roles, family), pages, found)
+    take(statements, roles, family, pages, found)
 }
 
 /// Takes the statements that do not contradict each other. Tasks that wait for each other by their own words are
 /// left for the check of the whole plan, which names them all.
 fn take(
     mut statements: Statements,
-    (roles, family): (&[Role], &NodeParents),
+    roles: &[Role],
+    family: &NodeParents,
     pages: &[Page<'_, '_>],
     found: &mut PlanDraft,
 ) -> Stated {
