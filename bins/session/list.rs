@@ -2,6 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
+    process::shell_word,
     session::{DamagedRecord, Record, StoredRecord},
 };
 use clap::Args;
@@ -93,6 +94,14 @@ fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
     Ok(found)
 }
 
+/// How to get the records of sessions from a remote.
+pub(super) fn fetch_records(remote: &str) -> String {
+    let remote = shell_word(remote);
+    format!(
+        "if its sessions were pushed to '{remote}', fetch them: git fetch {remote} 'refs/arborist/sessions/*:refs/arborist/sessions/*'"
+    )
+}
+
 /// A fresh clone has no sessions until they are fetched.
 fn hint(remotes: &[String]) -> String {
     let own = "each run of git arborist gardener is a session";
@@ -100,7 +109,7 @@ fn hint(remotes: &[String]) -> String {
         return own.to_owned();
     };
     format!(
-        "{own}\nto see those at '{remote}', fetch them: git fetch {remote} 'refs/arborist/sessions/*:refs/arborist/sessions/*'\n\
-         or continue one: git arborist session resume"
+        "{own}\n{}\nto continue the run of this branch, run the command again that started it",
+        fetch_records(remote)
     )
 }

@@ -12,6 +12,7 @@ use clap::Args;
 
 use super::{
     document::WhichDocument,
+    list::fetch_records,
     open::{JsonArgs, OpenSessions, open},
     other_repos::OtherRepos,
 };
@@ -54,9 +55,14 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
     ui.warn(match origin.is_known {
         true => "this is what its trailers say, but the records of the session name another commit",
         false => {
-            "this is what its trailers say, but the session is not recorded here; if its plan is in another repository, run this command there"
+            "this is what the commit's trailers say; the record of the session is not in this repository"
         }
     });
+    if !origin.is_known {
+        let remotes = opened.repository.list_remotes()?;
+        remotes.first().iter().for_each(|remote| ui.hint(&fetch_records(remote)));
+        ui.hint("if the session is one of a workspace, run this command in the repository with its plan");
+    }
     Ok(Exit::No)
 }
 

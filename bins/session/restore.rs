@@ -16,7 +16,7 @@ use arborist_core::{
     message::{Body, PlanRef, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     plan::Plan,
-    process::{EndedProcesses, FileLock, OrphanLock},
+    process::{EndedProcesses, FileLock, OrphanLock, shell_word},
     record::{RunRecorder, StagedCommit, TaskEvent, UnfinishedAttempt, repair_index},
     session::StoredRecord,
     settings::TRACKED_FILES,
@@ -130,8 +130,9 @@ pub(super) fn restore<'h>(
     let tree = repository.tree_of(commit)?;
     let is_there = repository.snapshot()? == tree;
     if !is_there && !repository.is_clean()? {
-        let words = format!("'{}' has uncommitted changes", session_worktree.path.display());
-        return Err(Failure::new(Exit::Person, words).hint("commit them, or run: git stash -u"));
+        let path = session_worktree.path.display().to_string();
+        let hint = format!("commit them, or stash them with: git -C {} stash -u", shell_word(&path));
+        return Err(Failure::new(Exit::Person, format!("'{path}' has uncommitted changes")).hint(hint));
     }
     repair_index(repository, branch, tip)?;
     let changes = repository.changes(repository.tree_of(tip)?, tree)?;

@@ -10,7 +10,7 @@ use arborist_core::{
     message::PlanRef,
     name::{BranchName, Oid},
     plan::Plan,
-    process::FileLock,
+    process::{FileLock, shell_word},
     run::{bring_file, recover_branch, replay_only_error},
     safe_files,
     session::{
@@ -189,7 +189,10 @@ impl<'a> Resuming<'a> {
 /// The selected session. Without a name, the only unfinished one; others may have just been fetched.
 fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Result<&'a StoredRecord, Failure> {
     if let Some(id) = &args.id {
-        return Ok(opened.session_list.require(id)?);
+        return opened.session_list.require(id).map_err(|error| match error {
+            SessionError::Unknown(id) => without_record(opened, id),
+            error => error.into(),
+        });
     }
     let (running, idle): (Vec<&StoredRecord>, Vec<&StoredRecord>) =
         left(opened).into_iter().partition(|stored| opened.state_of(stored) == SessionState::Running);
@@ -197,8 +200,9 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         // A running session cannot be continued, and the caller says so.
         [] if !running.is_empty() => Ok(running[0]),
         [] => Err(find_damaged("").unwrap_or_else(|| {
-            Failure::new(Exit::No, "there is no unfinished session")
+            Failure::new(Exit::No, "no unfinished session is recorded in this repository")
                 .hint("see all sessions: git arborist session list")
+                .hint("to continue the run of a branch without its records, run the command again that started it")
                 .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")
         })),
         [only] => refuse_busy(opened, only, known).map(|()| *only),
@@ -214,6 +218,24 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
             Err(Failure::new(Exit::Person, words).hint("name one: git arborist session resume <session>"))
         }
     }
+}
+
+/// The error for a session that has no record. Its branch may have been pushed without it.
+fn without_record(opened: &OpenSessions, id: String) -> Failure {
+    let branches = opened.repository.list_refs(&["refs/heads/", "refs/remotes/"]).unwrap_or_default();
+    let is_its = |name: &str| name.rsplit('/').next() == Some(id.as_str());
+    let Some(found) = branches.iter().find(|found| is_its(&found.name)) else {
+        return SessionError::Unknown(id).into();
+    };
+    let branch = match found.name.strip_prefix("refs/remotes/") {
+        Some(tracked) => tracked.split_once('/').map_or(tracked, |(_, branch)| branch),
+        None => found.name.trim_start_matches("refs/heads/"),
+    };
+    let words = format!("the record of session '{id}' was not pushed, only its branch '{branch}'");
+    Failure::new(Exit::No, words).hint(format!(
+        "continue from its commits: git switch {} && git arborist gardener",
+        shell_word(branch)
+    ))
 }
 
 /// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after

@@ -31,8 +31,9 @@ pub(super) struct ContinueArgs {
 }
 
 impl ContinueArgs {
+    /// What the user has approved. `--yes` also counts among the options of the run.
     pub(super) fn consent(&self) -> Consent {
-        approval::consent(self.yes)
+        approval::consent(self.yes || self.gives("yes"))
     }
 
     fn gives(&self, name: &str) -> bool {

@@ -430,6 +430,17 @@ fn a_run_and_state_find_a_plan_where_plan_finds_it() {
 }
 
 #[test]
+fn a_mistyped_runner_of_the_settings_is_recognised() {
+    let repo = one_task();
+    repo.git(["config", "arborist.runners.robot.command", "sh\nagent.sh"]).succeeds();
+    repo.arborist(["gardener", "--runner", "robto"]).exits(129).err("hint: did you mean 'robot'?\n");
+    let listed = repo.arborist(["gardener", "--runner", "xyz"]).exits(129);
+    listed.err("hint: known runners: robot, claude, codex,");
+    let with_model = repo.arborist(["gardener", "--runner", "robot:opus"]).exits(129);
+    with_model.err("hint: to choose a model: --runner robot --model opus\n").never("git config");
+}
+
+#[test]
 fn an_empty_runner_name_gets_no_hint_that_defines_it() {
     let repo = one_task();
     let refused = repo.arborist(["gardener", "--runner", ""]).exits(129);

@@ -133,7 +133,10 @@ fn a_session_whose_plan_is_only_on_its_branch_can_be_resumed_in_a_new_clone() {
         .succeeds()
         .out(&format!("git merge {name}/{id}"));
     assert_eq!(files(&workspace, "repo"), ["T001.txt", "T003.txt"]);
-    workspace.arborist(["session", "resume"]).exits(1).err("there is no unfinished session");
+    workspace
+        .arborist(["session", "resume"])
+        .exits(1)
+        .err("no unfinished session is recorded in this repository");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
+use arborist_testkit::TestRepo;
+
 use crate::test_workspace::TestWorkspace;
 
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 do a\n- [ ] T002 [repo:backend] do b (depends on T001)\n- [ ] T003 [repo:backend] do c (depends on T002)\n- [ ] T004 do d (depends on T003)\n";
@@ -205,4 +207,61 @@ fn a_branch_behind_its_remote_is_not_reported_as_unpushed() {
     workspace.arborist(["workspace", "sync"]).succeeds();
     workspace.arborist(["workspace", "status"]).succeeds().never("unpushed");
     workspace.arborist(["workspace", "push"]).succeeds().never("rejected");
+}
+
+/// A session branch with a finished task was pushed to a remote, and cloned from there.
+fn pushed_session_branch() -> (TestRepo, PathBuf, String) {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", arborist_testkit::WORKER);
+    repo.arborist(["gardener", "--session-branch", "--only", "T001", "--test-command", "true"]).succeeds();
+    let branches = repo.git(["branch", "--list", "--format=%(refname:short)", "arborist/tasks/*"]).answer();
+    let branch = branches.lines().next().unwrap().to_owned();
+    repo.git_in(repo.root(), ["init", "-q", "--bare", "origin.git"]).succeeds();
+    repo.git(["push", "-q", "../origin.git", "main", &branch]).succeeds();
+    repo.git_in(repo.root(), ["clone", "-q", "-b", "main", "origin.git", "clone"]).succeeds();
+    let clone = repo.root().join("clone");
+    (repo, clone, branch)
+}
+
+#[test]
+fn a_session_branch_without_its_records_is_continued_as_the_hint_says() {
+    let (repo, clone, branch) = pushed_session_branch();
+    let session = branch.rsplit('/').next().unwrap();
+    let way = format!("git switch {branch} && git arborist gardener");
+    let again = ["gardener", "--session-branch", "--test-command", "true"];
+    repo.arborist_in(&clone, again).exits(2).err(&format!("continue from its commits: {way}\n"));
+    let resumed = repo.arborist_in(&clone, ["session", "resume", session]).exits(1);
+    let resumed = resumed
+        .err(&format!("the record of session '{session}' was not pushed, only its branch '{branch}'\n"));
+    resumed.err(&format!("hint: continue from its commits: {way}\n")).never("there is no session");
+    repo.git_in(&clone, ["switch", "-q", &branch]).succeeds();
+    let continued = repo.arborist_in(&clone, ["gardener", "--test-command", "true"]).succeeds();
+    continued.out("1 completed (T002)");
+}
+
+#[test]
+fn a_session_without_its_records_is_neither_listed_nor_called_finished() {
+    let (repo, clone, _) = pushed_session_branch();
+    let listed = repo.arborist_in(&clone, ["session", "list"]).succeeds();
+    let listed = listed.err(
+        "if its sessions were pushed to 'origin', fetch them: git fetch origin 'refs/arborist/sessions/*:",
+    );
+    listed.err("to continue the run of this branch, run the command again that started it\n");
+    let resumed = repo.arborist_in(&clone, ["session", "resume"]).exits(1);
+    resumed.err("no unfinished session is recorded in this repository\n");
+}
+
+#[test]
+fn uncommitted_files_in_the_worktree_of_a_session_are_named_where_they_are() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", arborist_testkit::WORKER);
+    repo.arborist(["gardener", "--session-branch", "--only", "T001", "--test-command", "true"]).succeeds();
+    let folder = fs::read_dir(repo.root().join("repo.arborist")).unwrap().flatten();
+    let worktree = folder.map(|entry| entry.path()).find(|path| path.join("tasks.md").exists()).unwrap();
+    let session = worktree.to_str().unwrap().rsplit_once("session-").unwrap().1.to_owned();
+    fs::write(worktree.join("extra.txt"), "mine\n").unwrap();
+    let refused = repo.arborist(["session", "resume", &session, "--turn", "1"]).exits(2);
+    let stash = format!("git -C {} stash -u", worktree.display());
+    refused.err(&format!("hint: commit them, or stash them with: {stash}\n"));
+    let resumed = repo.arborist(["session", "resume", &session, "--", "--yes"]).succeeds();
+    resumed.err(&format!("warning: uncommitted changes stay in '{}', and the tasks", worktree.display()));
+    assert_eq!(fs::read_to_string(worktree.join("extra.txt")).unwrap(), "mine\n");
 }

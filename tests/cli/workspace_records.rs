@@ -127,7 +127,10 @@ fn session_which_finds_a_commit_of_any_repository() {
         .arborist_in(&copy, ["session", "which", &turn])
         .exits(1)
         .out(&format!("session {id}"))
-        .err("its trailers say, but the session is not recorded here; if its plan is in another repository, run this command there");
+        .err("trailers say; the record of the session is not in this repository\n")
+        .err(
+            "hint: if the session is one of a workspace, run this command in the repository with its plan\n",
+        );
 }
 
 #[test]

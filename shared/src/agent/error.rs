@@ -19,6 +19,8 @@ pub enum AgentError {
         name: String,
         /// Where.
         place: NamedIn,
+        /// The runners that the settings define.
+        configured: Vec<String>,
     },
     /// The template contains an unknown placeholder.
     #[error("runner '{runner}' uses the unknown placeholder '{{{name}}}'")]
@@ -164,6 +166,17 @@ impl AgentError {
     }
 }
 
+/// The runners that can be named: those of the settings, then the built-in ones.
+fn list_runners(configured: &[String]) -> Vec<&str> {
+    let mut known: Vec<&str> = configured.iter().map(String::as_str).collect();
+    for preset in Preset::names() {
+        if !known.contains(&preset) {
+            known.push(preset);
+        }
+    }
+    known
+}
+
 impl Explain for AgentError {
     fn exit(&self) -> Exit {
         match self {
@@ -174,23 +187,28 @@ impl Explain for AgentError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownRunner { name, .. } if name.trim().is_empty() => Some(format!(
-                "name a runner; known runners: {}",
-                Preset::names().collect::<Vec<_>>().join(", ")
-            )),
+            Self::UnknownRunner { name, configured, .. } if name.trim().is_empty() => {
+                Some(format!("name a runner; known runners: {}", list_runners(configured).join(", ")))
+            }
             Self::UnknownRunner { name, .. } if name.contains(['/', '.']) => Some(format!(
                 "a runner is a name, not a path; to define one, run: git config arborist.runners.NAME.command {}",
                 shell_word(name)
             )),
-            Self::UnknownRunner { name, .. } => Some(proposal(
-                name,
-                Preset::names(),
-                &format!(
+            Self::UnknownRunner { name, configured, .. } => {
+                let known = list_runners(configured);
+                if let Some((runner, model)) =
+                    name.split_once(':').filter(|(runner, _)| known.contains(runner))
+                {
+                    let (runner, model) = (shell_word(runner), shell_word(model));
+                    return Some(format!("to choose a model: --runner {runner} --model {model}"));
+                }
+                let others = format!(
                     "known runners: {}\nto define your own runner, name its program: git config arborist.runners.{}.command my-program",
-                    Preset::names().collect::<Vec<_>>().join(", "),
+                    known.join(", "),
                     shell_word(name)
-                ),
-            )),
+                );
+                Some(proposal(name, known.into_iter(), &others))
+            }
             Self::UnknownPlaceholder { name, .. } => {
                 let known: Vec<String> =
                     Placeholder::ALL.iter().map(|known| format!("{{{}}}", known.as_str())).collect();

@@ -83,7 +83,11 @@ impl Runner {
         let preset = Preset::find(name);
         let called = preset.filter(|_| own.command.is_none());
         let command = template(name, own.command.as_deref(), called.map(|preset| preset.command))?
-            .ok_or_else(|| AgentError::UnknownRunner { name: name.to_owned(), place: NamedIn::File })?;
+            .ok_or_else(|| AgentError::UnknownRunner {
+                name: name.to_owned(),
+                place: NamedIn::File,
+                configured: Vec::new(),
+            })?;
         let resume = template(name, own.resume.as_deref(), called.and_then(|preset| preset.resume))?;
         let given = preset.map(|preset| preset.env).unwrap_or_default();
         let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));

@@ -453,8 +453,10 @@ impl UnacceptedChange {
     pub fn words(&self) -> String {
         let Self { path, accepted, by, changes, is_tracked, is_uncommitted } = self;
         let shown = shown(path);
+        // The plan that a session branch uses is copied from the user's checkout, where the change may be committed.
+        let since = accepted.map_or_else(|| "HEAD".to_owned(), |accepted| accepted.short());
         let own = (*is_uncommitted && *is_tracked)
-            .then(|| format!("see your uncommitted changes to {shown} with: git diff HEAD -- {shown}\n"));
+            .then(|| format!("see the changes to {shown} with: git diff {since} -- {shown}\n"));
         let who = by.as_ref().filter(|_| !is_uncommitted).map(|(commit, task)| {
             let whose = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
             let commit = commit.short();

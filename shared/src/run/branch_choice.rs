@@ -12,7 +12,7 @@ use crate::{
     gardener::{GardenerError, PlanFile, start},
     git::{RefMove, Repository, UncommittedPath},
     history::Run,
-    message::PlanRef,
+    message::{PlanRef, visible},
     name::{BranchName, Oid, PipelineName, SessionId, digest},
     process::FileLock,
     safe_files::{self, Enclosure, InnerPath},
@@ -188,7 +188,7 @@ impl OpenRun {
             listener.report_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
-        warn_of_uncommitted_files(&uncommitted, planned, listener);
+        warn_of_uncommitted_files(&user, &uncommitted, planned, listener);
         self.repository = session_worktree.repository;
         Ok(self)
     }
@@ -243,6 +243,7 @@ impl OpenRun {
 /// Warns about uncommitted changes, which the run will not see. The plan and the configuration are copied to the
 /// worktree.
 pub(super) fn warn_of_uncommitted_files(
+    repository: &Repository,
     uncommitted: &[UncommittedPath],
     planned: &Planned,
     listener: &mut dyn RunListener,
@@ -255,7 +256,12 @@ pub(super) fn warn_of_uncommitted_files(
         Some(path) == plan.map(str::as_bytes) || is_tracked || is_folder
     };
     if !uncommitted.iter().all(is_brought) {
-        listener.warn("uncommitted changes stay in your checkout, and the tasks do not see them");
+        let place = match repository.git_dir != repository.common_dir {
+            true => format!("'{}'", repository.top().display()),
+            false => "your checkout".to_owned(),
+        };
+        listener
+            .warn(&visible(&format!("uncommitted changes stay in {place}, and the tasks do not see them")));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     message::visible,
     name::{BranchName, Oid, PipelineName, SessionId},
     plan::Plan,
+    process::shell_word,
     progress::{PlanMarks, Progress},
     queue::Target,
     session::SessionReader,
@@ -204,9 +205,11 @@ pub(super) fn refuse_unfinished_elsewhere(
         let words = format!(
             "session '{session}' of '{plan}' was started on another machine, on '{branch}', and is not done"
         );
-        return Err(Failure::new(Exit::Person, words).hint(format!(
-            "continue it with: git arborist session resume {session}\nor start another session with --new-run"
-        )));
+        let advice = format!(
+            "continue it with: git arborist session resume {session}\nif its records were not pushed, continue from its commits: git switch {} && git arborist gardener\nor start another session with --new-run",
+            shell_word(branch.as_str())
+        );
+        return Err(Failure::new(Exit::Person, words).hint(advice));
     }
     Ok(())
 }

@@ -429,7 +429,7 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
         consent::shown(&[&command.to_owned()])
     );
     Err(Failure::new(Exit::Person, words)
-        .hint("to approve the command, give it again with: --test-command <command> (after '--' with session resume)"))
+        .hint("to approve the command, give it again: git arborist gardener --test-command <command>, or git arborist session resume <session> -- --test-command <command>"))
 }
 
 /// The text that is approved for a recorded test command: the command, in this repository.

@@ -306,7 +306,7 @@ impl OpenRun {
             ));
             listener.hint("finish or cancel it, as 'git status' says");
         } else if !is_clean {
-            warn_of_uncommitted_files(&self.repository.changed_paths()?, planned, listener);
+            warn_of_uncommitted_files(&self.repository, &self.repository.changed_paths()?, planned, listener);
         }
         Ok(())
     }

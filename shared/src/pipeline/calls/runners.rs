@@ -338,8 +338,12 @@ impl RunnerTable {
         let tools = self.flags.tools.or(tools);
         let resolved = RunnerKind::resolve(&name, &own);
         let runner = resolved.map_err(|error| match error {
-            AgentError::UnknownRunner { name, .. } if self.flags.name(&name) => {
-                AgentError::UnknownRunner { name, place: NamedIn::Flag }
+            AgentError::UnknownRunner { name, place, .. } => {
+                let place = if self.flags.name(&name) { NamedIn::Flag } else { place };
+                let configured =
+                    self.settings.runners.iter().filter(|group| group.settings.command.is_some());
+                let configured = configured.map(|group| group.name.clone()).collect();
+                AgentError::UnknownRunner { name, place, configured }
             }
             other => other,
         })?;
