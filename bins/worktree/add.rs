@@ -46,6 +46,7 @@ pub(super) struct WorktreeAddArgs {
 
 pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
+    opened.repository.refuse_branch_in_the_way(&opened.scope.branch)?;
     refuse_unknown(args, &opened)?;
     approval::require(
         &opened.repository,

@@ -7,6 +7,7 @@ mod assets;
 mod attempts_without_changes;
 mod baseline;
 mod blocked_refs;
+mod branch_in_the_way;
 mod broken_records;
 mod clean_tests;
 mod cleanup;

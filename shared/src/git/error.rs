@@ -126,6 +126,14 @@ pub enum GitError {
     /// A name does not resolve to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
+    /// A branch has the name of a folder that other branches are in.
+    #[error("the branch '{branch}' is in the way: branches of tasks are below {folder}/")]
+    BranchInTheWay {
+        /// The branch.
+        branch: String,
+        /// The folder.
+        folder: String,
+    },
     /// git knows no name or no address for commits.
     #[error("git does not know who you are, and a run makes commits")]
     NoAuthor,
@@ -147,7 +155,7 @@ impl Explain for GitError {
         match self {
             Self::Lock(error) => error.exit(),
             Self::Killed { signal, .. } => exit_of(*signal),
-            Self::CannotAdd { .. } => Exit::Person,
+            Self::CannotAdd { .. } | Self::BranchInTheWay { .. } => Exit::Person,
             _ => Exit::Fatal,
         }
     }
@@ -189,6 +197,9 @@ impl Explain for GitError {
                 "correct the file so that 'git add' accepts it, or move it out of the repository\nif git does not track the file, you can also let git ignore it: echo {} >> .git/info/exclude",
                 shell_word(&format!("/{path}"))
             )),
+            Self::BranchInTheWay { branch, .. } => {
+                Some(format!("rename it: git branch -m {} NEW-NAME", shell_word(branch)))
+            }
             Self::NoAuthor => Some(
                 "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com"
                     .into(),

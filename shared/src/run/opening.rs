@@ -110,6 +110,7 @@ impl OpenRun {
         }
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, &settings, &workspace)?;
+        repository.refuse_branch_in_the_way(&place.branch)?;
         let options = effective_options(&request, &settings, &workspace, &repository)?;
         require_sandbox(&options.runners.list_sandbox_uses(), &options, &workspace, &repository)?;
         for (role, runner) in options.runners.list_uses() {

@@ -145,6 +145,21 @@ impl Repository {
         self.find_ref(&branch.to_ref())
     }
 
+    /// Refuses a branch whose name is a folder of this run's task branches: git cannot have both, and the run would take
+    /// it for one that an agent created there.
+    pub fn refuse_branch_in_the_way(&self, run: &BranchName) -> Result<(), GitError> {
+        let refs = run.task_refs();
+        let folder = refs.trim_end_matches('/').trim_start_matches("refs/heads/");
+        for (end, _) in folder.match_indices('/').chain([(folder.len(), "")]) {
+            let branch = &folder[..end];
+            if self.find_ref(&format!("refs/heads/{branch}"))?.is_some() {
+                let (branch, folder) = (branch.to_owned(), folder.to_owned());
+                return Err(GitError::BranchInTheWay { branch, folder });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a branch was ever at exactly this commit, according to its reflog.
     pub fn was_at(&self, branch: &BranchName, commit: Oid) -> Result<bool, GitError> {
         let ended = self.git("reflog").args(["show", "--format=%H", &branch.to_ref(), "--"]).finish()?;
