@@ -73,3 +73,16 @@ fn a_session_is_complete_when_its_last_task_has_landed() {
     repo.arborist(["cleanup", "--older-than", "0"]).succeeds().never("its session is");
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
 }
+
+#[test]
+fn a_conflict_that_is_queued_is_left_to_a_person() {
+    let repo = repo("tasks.md", "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+    repo.agent(&WORKER.replace("\"$ARBORIST_TASK.txt\"", "shared.txt"));
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).exits(1).out("2 did not land");
+    repo.arborist(["merge", "run"]).exits(2).out("1 landed (T001), 1 in conflict (T002)");
+    repo.arborist(["gardener", "--jobs", "2"])
+        .exits(2)
+        .out("not landed T002: it conflicts in shared.txt")
+        .out("next       git arborist merge resolve T002\n");
+}

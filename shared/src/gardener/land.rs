@@ -15,7 +15,7 @@ use crate::{
         Gardener, GardenerError, TaskCheckout,
         lanes::{LaneStart, delete_landed, release_lane},
         other_workers::is_unreached,
-        outcome::{Unlanded, explain, others_commits_event, translate},
+        outcome::{Unlanded, explain, explain_ticket, others_commits_event, translate},
         work_state::{DrainReport, FinishedTask, Stop, ThreadReport, WorkState},
         worker::RunResources,
     },
@@ -330,14 +330,14 @@ impl<'a> Gardener<'a> {
         self.resources.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
     }
 
-    /// The queued tickets that only a person can help: a branch is gone, or their changes were merged and taken back.
+    /// The queued tickets that do not only wait for their turn.
     pub(super) fn find_stuck(&self) -> Result<Vec<Ticket>, GardenerError> {
         let identity = &self.resources.context.identity;
         let elsewhere = OtherBranches::open(self.resources.sections, self.plan, &identity.session);
         let mut stuck = Vec::new();
         for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
             ticket.update_state(self.repository, &self.run, Some(&elsewhere))?;
-            stuck.extend(ticket.trouble().is_some().then_some(ticket));
+            stuck.extend(explain_ticket(&ticket).is_some().then_some(ticket));
         }
         Ok(stuck)
     }

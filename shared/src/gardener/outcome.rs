@@ -3,18 +3,16 @@
 use crate::{
     event::{EventKind, ForeignCommit, RunEvent, StepChanges},
     failure::Exit,
+    git::MergeConflict,
     message::{Status, one_line},
     name::{Oid, TaskId},
-    queue::{self, FanIn, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome},
+    queue::{self, FanIn, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome, TicketState},
 };
 
 /// Why a ticket did not land, and whether a person is needed.
 pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool) {
     match outcome {
-        TicketOutcome::Conflict { conflicts, .. } => {
-            let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
-            (format!("it conflicts in {}", paths.join(", ")), true)
-        }
+        TicketOutcome::Conflict { conflicts, .. } => (words_on_conflicts(conflicts), true),
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             (format!("the gate '{}' failed: {}", failing.gate.name, failing.why), false)
         }
@@ -42,6 +40,25 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Waiting { reason } => (ticket.reason_to_wait(reason), false),
         TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), false),
     }
+}
+
+/// Why a ticket in the queue has not landed, whether a person is needed, and the command that helps; `None` if it only
+/// waits for its turn.
+pub(super) fn explain_ticket(ticket: &Ticket) -> Option<(String, bool, LandingCommand)> {
+    let (why, needs_person) = match &ticket.state {
+        TicketState::Conflict { conflicts, .. } => (words_on_conflicts(conflicts), true),
+        TicketState::Red { .. } => (ticket.reason()?, false),
+        TicketState::Waiting => {
+            return Some((ticket.held.clone()?, !ticket.waits_for_all(), LandingCommand::Status));
+        }
+        _ => (ticket.trouble()?, true),
+    };
+    Some((why, needs_person, ticket.state.command()))
+}
+
+fn words_on_conflicts(conflicts: &[MergeConflict]) -> String {
+    let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
+    format!("it conflicts in {}", paths.join(", "))
 }
 
 /// Why a policy did not choose a task that passed.

@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, TaskCheckout, Unlanded, choose::Pick};
+use super::{
+    GardenerError, KeepGoing, Selection, Summary, TaskCheckout, Unlanded, choose::Pick,
+    outcome::explain_ticket,
+};
 use crate::{
     agent::limits::Spent,
     coordination::RemoteProgress,
@@ -212,13 +215,12 @@ impl FinishedTask {
         self.is_queued && self.why.is_none()
     }
 
-    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help, and `withheld` says
-    /// why the policy lets nothing land.
+    /// Describes a task whose landing had no result. `stuck` has the tickets that do not wait for their turn, and
+    /// `withheld` says why the policy lets nothing land.
     pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket], withheld: Option<&str>) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
-        if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
-            let command = ticket.state.command();
-            return Unlanded { task: self.task, why, needs_person: true, command };
+        if let Some((why, needs_person, command)) = ticket.and_then(explain_ticket) {
+            return Unlanded { task: self.task, why, needs_person, command };
         }
         let is_aside = || ("it is set aside in the queue".to_owned(), LandingCommand::Status);
         let (why, command) = match (self.why, landing) {
