@@ -1,5 +1,5 @@
-//! Finished tasks that have neither landed nor are queued: their run was stopped before it queued them, or they were
-//! removed.
+//! Finished tasks that have neither landed nor are queued: their run was stopped before it queued them, they were removed,
+//! the policy chose others, or their landing was undone.
 
 use std::collections::HashSet;
 
@@ -8,6 +8,7 @@ use arborist_core::{
     history::{CommitSource, HandMerge, State, TaskHistory},
     name::TaskId,
     process::FileLock,
+    queue::{LogEntry, LoggedOutcome},
 };
 
 use super::{
@@ -62,10 +63,23 @@ fn find(site: &OpenQueue) -> Result<Vec<TaskId>, Failure> {
     for task in left {
         let source = site.repository.find_branch(&site.scope.branch.task_branch(task))?;
         let last = log.iter().find(|entry| entry.task == *task);
-        let is_settled = last.is_some_and(|last| Some(last.source) == source && last.outcome.is_over());
-        if source.is_some() && !is_settled {
+        let last = last.filter(|last| Some(last.source) == source);
+        if source.is_some() && !last.map(|last| is_settled(site, last)).transpose()?.unwrap_or(false) {
             found.push(task.clone());
         }
     }
     Ok(found)
+}
+
+/// Whether nothing is left to land: it changes nothing, or its landing is on another branch.
+fn is_settled(site: &OpenQueue, last: &LogEntry) -> Result<bool, Failure> {
+    let Some(commit) = last.commit.filter(|_| last.outcome == LoggedOutcome::Landed) else {
+        return Ok(last.outcome == LoggedOutcome::NoChange);
+    };
+    for branch in site.repository.list_refs(&["refs/heads/"])? {
+        if site.repository.is_ancestor(commit, branch.target)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -164,8 +164,8 @@ pub(crate) struct StateView<'a> {
     merged_into: Option<BranchName>,
     /// The tickets of tasks that are complete and have not landed, or whose commits are gone.
     tickets: Vec<Ticket>,
-    /// Complete tasks that the user has removed from the queue.
-    dropped: HashSet<TaskId>,
+    /// Tasks that have left the queue, by the last entry of its log.
+    unqueued: HashSet<TaskId>,
     continuation: Continuation<'a>,
     /// The phase with whose tests the next run starts.
     due_phase: Option<TaskId>,
@@ -241,7 +241,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         let (start, plan) = (run.start.as_ref()?, found.plan.as_ref()?);
         Some(OtherBranches::open(&workspace.sections, plan, &start.session))
     });
-    let LostWork { lost, lost_branches, tickets, dropped } =
+    let LostWork { lost, lost_branches, tickets, unqueued } =
         LostWork::find(&repository, run, &elsewhere, &mut progress)?;
     let logs = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) => TaskLogs::find(&repository, &settings, home, run, task),
@@ -270,7 +270,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         lost_branches,
         merged_into,
         tickets,
-        dropped,
+        unqueued,
         continuation: Continuation::of(&repository, run),
         due_phase,
         home,
@@ -324,7 +324,7 @@ struct LostWork {
     lost: HashMap<TaskId, Oid>,
     lost_branches: HashMap<TaskId, LostBranch>,
     tickets: Vec<Ticket>,
-    dropped: HashSet<TaskId>,
+    unqueued: HashSet<TaskId>,
 }
 
 impl LostWork {
@@ -358,17 +358,21 @@ impl LostWork {
         let is_unqueued = |node: &NodeProgress<'_>| {
             node.is_unlanded() && tickets.iter().all(|ticket| ticket.task != *node.id)
         };
-        let mut dropped = HashSet::new();
+        let mut unqueued = HashSet::new();
         if progress.counted().any(is_unqueued) {
             let mut known = HashSet::new();
             // Newest first: only the last entry of a task counts.
             for entry in Store::new(repository).load_logs(&run.scope.branch, LOG_ENTRIES)? {
-                if known.insert(entry.task.clone()) && entry.outcome == LoggedOutcome::Dropped {
-                    dropped.insert(entry.task);
+                let is_left = matches!(
+                    entry.outcome,
+                    LoggedOutcome::Dropped | LoggedOutcome::NotChosen | LoggedOutcome::Landed
+                );
+                if known.insert(entry.task.clone()) && is_left {
+                    unqueued.insert(entry.task);
                 }
             }
         }
-        Ok(Self { lost, lost_branches, tickets, dropped })
+        Ok(Self { lost, lost_branches, tickets, unqueued })
     }
 }
 
@@ -466,9 +470,10 @@ impl StateView<'_> {
         self.lost.get(node.id).copied().or(tip).filter(|_| node.state == State::Pending)
     }
 
-    /// Whether the user has removed a complete task from the queue, and it was not queued again.
-    fn is_dropped(&self, node: &NodeProgress<'_>) -> bool {
-        self.find_ticket(node).is_none() && self.dropped.contains(node.id)
+    /// Whether a complete task has left the queue and is not on the branch: the user removed it, another was chosen, or
+    /// its landing was undone.
+    fn is_unqueued(&self, node: &NodeProgress<'_>) -> bool {
+        self.find_ticket(node).is_none() && self.unqueued.contains(node.id)
     }
 
     /// The ticket of a task that is complete and has not landed.

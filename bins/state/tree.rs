@@ -177,8 +177,8 @@ fn summary(view: &StateView<'_>) -> String {
     let running = view.progress.counted().filter(|s| view.work.has(s)).count();
     let paused = view.progress.counted().filter(|s| is_paused(view, s)).count();
     let ready = view.progress.count_ready();
-    let (dropped, waiting): (Vec<&NodeProgress<'_>>, Vec<&NodeProgress<'_>>) =
-        view.progress.counted().filter(|s| s.is_unlanded()).partition(|s| view.is_dropped(s));
+    let (unqueued, waiting): (Vec<&NodeProgress<'_>>, Vec<&NodeProgress<'_>>) =
+        view.progress.counted().filter(|s| s.is_unlanded()).partition(|s| view.is_unqueued(s));
     // Nothing lands them until a person acts.
     let is_stuck =
         |s: &&&NodeProgress<'_>| view.find_ticket(s).is_some_and(|ticket| ticket.reason().is_some());
@@ -186,7 +186,7 @@ fn summary(view: &StateView<'_>) -> String {
     let counts = [
         (waiting.len() - stuck, "waiting to land"),
         (stuck, "did not land"),
-        (dropped.len(), "not landed"),
+        (unqueued.len(), "not landed"),
         (running, "running"),
         (paused, "paused"),
         (view.count(State::Failed), "failed"),

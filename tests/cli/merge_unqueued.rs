@@ -1,6 +1,11 @@
 //! Finished tasks that are not in the queue of `git arborist merge` are told of, with what brings them there.
 
-use crate::queue_repo::QueueRepo;
+use arborist_testkit::{TestRepo, WORKER};
+
+use crate::{
+    pasted_hints::{hinted, paste},
+    queue_repo::QueueRepo,
+};
 
 #[test]
 fn complete_tasks_that_are_not_queued_are_named() {
@@ -37,4 +42,33 @@ fn a_task_that_changes_nothing_on_the_target_is_not_reported_as_unqueued() {
     repo.commit("the same by hand\n");
     repo.merge(&["T1"]).succeeds().shows();
     repo.merge(&["run"]).succeeds().shows().never("finished");
+}
+
+#[test]
+fn a_task_that_the_policy_did_not_choose_is_reported_as_not_queued() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+    let said = repo.arborist(["gardener", "--jobs", "2", "--policy", "first"]).exits(1).stdout();
+    let left = if said.contains("T002: the policy") { "T002" } else { "T001" };
+    is_reported_as_left(&repo, left);
+}
+
+#[test]
+fn a_task_whose_landing_was_undone_is_reported_as_not_queued() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+    repo.git(["branch", "release"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let last = repo.git(["log", "-1", "--format=%s"]).answer();
+    let left = if last.contains("@T002@") { "T002" } else { "T001" };
+    repo.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
+    is_reported_as_left(&repo, left);
+}
+
+/// Checks that one of two tasks is complete and reported as left, and that the hint lands it.
+fn is_reported_as_left(repo: &TestRepo, task: &str) {
+    repo.arborist(["state"]).succeeds().out("1 of 2 done, 1 not landed").never("waiting to land");
+    let note = format!("note: 1 finished task is not in the queue: {task}\n");
+    repo.arborist(["merge", "run"]).succeeds().err(&note);
+    let said = repo.arborist(["merge", "status"]).succeeds().out("nothing is queued").err(&note).stderr();
+    paste(repo, &hinted(&said, "land it with: ")).succeeds().out(&format!("1 landed ({task})"));
+    repo.arborist(["merge", "status"]).succeeds().never("not in the queue");
 }

@@ -70,12 +70,6 @@ impl LoggedOutcome {
         }
     }
 
-    /// Whether nothing is left to do for the ticket.
-    #[must_use]
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Landed | Self::NoChange | Self::NotChosen)
-    }
-
     /// Whether the gates ran and decided.
     #[must_use]
     pub fn is_try(self) -> bool {
