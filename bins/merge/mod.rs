@@ -82,7 +82,8 @@ EXIT STATUS
                checkout are in the way, a gate cannot run or already fails
                without the task, or you have not approved settings in the
                repository.
-   3           Another process is landing tasks on the same branch.
+   3           A run is active on this branch, or another process is landing
+               tasks on it.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
    'merge status' exits with 1 if a gate failed, a task waits because of
