@@ -148,8 +148,8 @@ impl OpenQueue {
     }
 
     /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
-    /// for which it is.
-    pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
+    /// for which it is. `verb` is the verb of the command that failed.
+    pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
         let log = show::entries(self, show::ALL).unwrap_or_default();
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
@@ -157,14 +157,28 @@ impl OpenQueue {
             let words = format!("'{task}' has already landed{commit}, so it is no longer queued");
             return Failure::new(Exit::No, words);
         }
-        let failure = Failure::from(QueueError::NotQueued { task: task.clone() });
+        let words = QueueError::NotQueued { task: task.clone() }.to_string();
         let all = self.store().load(None).unwrap_or_default().into_iter();
         let of_others = all.map(|stored| stored.ticket).filter(|ticket| ticket.task == *task);
-        let runs: Vec<String> = of_others.map(|ticket| format!("--scope {}", ticket.scope)).collect();
-        if runs.is_empty() {
-            return failure;
+        let runs: Vec<BranchName> = of_others.map(|ticket| ticket.scope).collect();
+        let failure = Failure::new(Exit::No, words);
+        match runs.as_slice() {
+            [] => failure.hint(format!("see the queue with: {}", self.command("list"))),
+            [run] => failure.hint(format!(
+                "the run of '{run}' has queued it: git arborist merge {verb} {task} --scope {run}"
+            )),
+            runs => {
+                let options: Vec<String> = runs.iter().map(|run| format!("--scope {run}")).collect();
+                failure.hint(format!("other runs have queued it; add {}", options.join(" or ")))
+            }
         }
-        failure.hint(format!("another run has queued it; add {}", runs.join(" or ")))
+    }
+
+    /// An error of the queue, with hints that select the same run.
+    pub(super) fn explain(&self, error: QueueError) -> Failure {
+        let QueueError::NoConflict { task, command, .. } = &error else { return error.into() };
+        let advice = command.advice(task, &self.scope_option());
+        Failure::new(error.exit(), error.to_string()).hint(advice)
     }
 
     pub(super) fn store(&self) -> Store<'_> {
@@ -205,15 +219,16 @@ impl OpenQueue {
         {
             return Ok(());
         }
-        start::require_unchanged(&self.repository, run, None, None).map_err(|error| {
-            let accept = self.continuation(run).continue_run(" --accept-changes --yes");
-            let failure = Failure::new(error.exit(), error.to_string());
-            let failure = match error.drift() {
-                Some(drift) => failure.hint(drift.words()),
-                None => failure,
-            };
-            failure.hint(format!("or accept it and its commands, which also continues the run: {accept}"))
-        })
+        let Err(error) = start::require_unchanged(&self.repository, run, None, None) else { return Ok(()) };
+        // Files that are not valid cannot be accepted.
+        Settings::load_for_run(&self.repository, &self.config)?;
+        let accept = self.continuation(run).continue_run(" --accept-changes --yes");
+        let failure = Failure::new(error.exit(), error.to_string());
+        let failure = match error.drift() {
+            Some(drift) => failure.hint(drift.words()),
+            None => failure,
+        };
+        Err(failure.hint(format!("or accept it and its commands, which also continues the run: {accept}")))
     }
 
     /// Refuses a branch to land on that does not exist.

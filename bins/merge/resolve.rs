@@ -74,7 +74,8 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
-    let handover = queue.hand_over(task, other_files, &options, &mut reporter)?;
+    let handover =
+        queue.hand_over(task, other_files, &options, &mut reporter).map_err(|error| site.explain(error))?;
     if let Handover::OtherFiles(path, others) = &handover
         && !landing.scope.json
     {
@@ -112,7 +113,7 @@ fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failur
                 format!("'{task}' has already landed{commit}, so there is nothing to resolve"),
             )
         }
-        None => site.not_queued(task),
+        None => site.not_queued("resolve", task),
     })
 }
 

@@ -341,7 +341,7 @@ fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut
         }
         _ => entries(site, ALL)?.into_iter().find(|entry| entry.task == *task),
     };
-    let entry = entry.ok_or_else(|| site.not_queued(task))?;
+    let entry = entry.ok_or_else(|| site.not_queued("status", task))?;
     if args.json {
         let entries = vec![LogEntryDocument::from(&entry)];
         return print(ui, &MergeLogDocument { entries });

@@ -8,7 +8,7 @@ use arborist_core::{
     message::visible,
     name::TaskId,
     process::{FileLock, shell_word},
-    queue::{StoredTicket, Ticket, TicketState},
+    queue::{StoredTicket, Ticket, TicketState, advice_to_commit_resolved},
 };
 
 use super::{
@@ -25,7 +25,7 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     refuse_while_landing(&site)?;
     let store = site.store();
     let mut dropped = Vec::new();
-    for stored in require(&site, tasks)? {
+    for stored in require(&site, "drop", tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.state {
             let task = &stored.ticket.task;
             return Err(Failure::new(
@@ -56,7 +56,8 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
 /// Lets tasks be tried again.
 pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
-    let stored = require(&site, tasks)?;
+    let stored = require(&site, "retry", tasks)?;
+    stored.iter().try_for_each(|stored| refuse_unmerged(&site, &stored.ticket))?;
     let run = site.scan(CommitSource::Cached)?;
     let elsewhere = site.other_branches(&run)?;
     let mut now = Vec::new();
@@ -112,7 +113,23 @@ fn warn_of_uncommitted(site: &OpenQueue, ticket: &Ticket, ui: &mut Ui) -> Result
         if !Repository::discover_from(&place)?.changed_paths()?.is_empty() {
             let place = visible(&place.to_string_lossy());
             ui.warn(&format!("'{place}' has changes that are not committed; they do not land"));
-            ui.hint(&format!("commit them first: git -C {} commit -a", shell_word(&place)));
+            let at = shell_word(&place);
+            ui.hint(&format!("commit them first: git -C {at} add -A && git -C {at} commit"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a task whose worktree has unresolved conflicts: its commits are not its result yet, and a hint to commit the
+/// files would commit the conflict markers.
+fn refuse_unmerged(site: &OpenQueue, ticket: &Ticket) -> Result<(), Failure> {
+    for place in site.repository.checkouts_of(&ticket.branch())? {
+        let files = Repository::discover_from(&place)?.unmerged_paths()?;
+        if !files.is_empty() {
+            let place = visible(&place.to_string_lossy());
+            let words = format!("'{place}' has unresolved conflicts: {}", files.join(", "));
+            let at = format!(" -C {}", shell_word(&place));
+            return Err(Failure::new(Exit::Person, words).hint(advice_to_commit_resolved(&at, &files)));
         }
     }
     Ok(())
@@ -130,8 +147,8 @@ fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
     }
 }
 
-fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
+fn require(site: &OpenQueue, verb: &str, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
     let known = site.store().load(Some(&site.scope.branch))?;
     let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
-    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()
+    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(verb, task))).collect()
 }

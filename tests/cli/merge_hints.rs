@@ -366,3 +366,58 @@ fn a_task_that_waits_for_all_others_names_the_conflict_and_the_policy() {
     let said = repo.merge(&["T2", "T3", "--policy", "all-or-nothing"]).exits(1).stderr();
     assert_eq!(said.matches("T2 is in conflict: both sides changed a.txt").count(), 1, "{said}");
 }
+
+#[test]
+fn a_task_with_unresolved_conflicts_in_its_worktree_is_not_queued_again() {
+    let repo = content();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(repo.arborist(["worktree", "add", "T2"]).answer());
+    repo.git_in(&place, ["merge", "main"]).exits(1);
+    let said = repo.merge(&["retry", "T2"]).exits(2).never("queued again");
+    let said = said.err(&format!("error: '{}' has unresolved conflicts: a.txt\n", place.display())).stderr();
+    repo.merge(&["status"]).exits(2).out("conflict");
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    paste(&repo, &hinted(&said, "resolve the conflicts, then commit: ")).succeeds();
+    repo.merge(&["retry", "T2"]).succeeds().never("not committed");
+    repo.merge(&["run"]).succeeds().out("1 landed (T2)");
+    assert_eq!(repo.show("main", "a.txt"), "both");
+}
+
+#[test]
+fn the_hint_to_commit_before_a_retry_includes_untracked_files() {
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["add", "T1"]).succeeds();
+    let place = PathBuf::from(repo.arborist(["worktree", "add", "T1"]).answer());
+    fs::write(place.join("new.txt"), "new\n").unwrap();
+    fs::write(place.join("T1.txt"), "changed\n").unwrap();
+    let said = repo.merge(&["retry", "T1"]).succeeds().err("not committed").stderr();
+    let commit = hinted(&said, "commit them first: ");
+    paste(&repo, &format!("export GIT_EDITOR='echo more >'; {commit}")).succeeds();
+    repo.merge(&["retry", "T1"]).succeeds().never("not committed");
+    assert_eq!(repo.show("arborist/task/main/T1", "new.txt"), "new");
+    assert_eq!(repo.show("arborist/task/main/T1", "T1.txt"), "changed");
+}
+
+#[test]
+fn hints_of_merge_select_the_run_that_was_named() {
+    let repo = queued();
+    repo.git(["checkout", "-q", "-b", "feature"]).succeeds();
+    for verb in ["resolve", "retry", "drop", "status"] {
+        let said = repo.arborist(["merge", verb, "T009", "--scope", "main"]).exits(1).stderr();
+        paste(&repo, &hinted(&said, "see the queue with: ")).succeeds().out("T001");
+        let said = repo.arborist(["merge", verb, "T002"]).exits(1).never("see the queue");
+        let command = hinted(&said.stderr(), "the run of 'main' has queued it: ");
+        assert_eq!(command, format!("git arborist merge {verb} T002 --scope main"));
+    }
+    let said = repo.arborist(["merge", "resolve", "T001", "--scope", "main"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "land it with: ")).succeeds().out("2 landed (T001, T002)");
+}
+
+#[test]
+fn changed_settings_that_are_not_valid_are_reported_instead_of_accepted() {
+    let repo = queued();
+    repo.write(".arborist/config.toml", "[[merge.gates]]\nname = \"x\"\ncomand = \"true\"\n");
+    let said = repo.arborist(["merge", "run"]).exits(1).never("--accept-changes");
+    said.err("config.toml:3: unknown key 'merge.gates.x.comand'");
+}

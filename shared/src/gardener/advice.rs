@@ -137,12 +137,7 @@ pub(super) fn advice_to_land((task, branch): (&TaskId, &BranchName), command: La
     // The branch of a session is usually not the one that is checked out.
     let run = branch.run_of_task_branch().filter(|run| run.as_str().starts_with("arborist/"));
     let scope = run.map(|run| format!(" --scope {run}")).unwrap_or_default();
-    let what = match command {
-        LandingCommand::Resolve => "resolve its conflict with",
-        LandingCommand::Status => "see what can be done with",
-        LandingCommand::Land | LandingCommand::Run => "land it with",
-    };
-    format!("{what}: {}", command.text(task, &scope))
+    command.advice(task, &scope)
 }
 
 /// How to start a run with uncommitted changes.

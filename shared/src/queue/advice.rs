@@ -30,6 +30,17 @@ impl LandingCommand {
             Self::Status => format!("git arborist merge status {task}{scope}"),
         }
     }
+
+    /// The hint with the command. `scope` is the same as for [`Self::text`].
+    #[must_use]
+    pub fn advice(self, task: &TaskId, scope: &str) -> String {
+        let what = match self {
+            Self::Resolve => "resolve its conflict with",
+            Self::Status => "see what can be done with",
+            Self::Land | Self::Run => "land it with",
+        };
+        format!("{what}: {}", self.text(task, scope))
+    }
 }
 
 impl TicketState {

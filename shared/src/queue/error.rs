@@ -151,13 +151,7 @@ impl Explain for QueueError {
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
             Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
-            Self::NoConflict { task, command, .. } => {
-                let what = match command {
-                    LandingCommand::Run => "land it with",
-                    _ => "see what to do about it",
-                };
-                format!("{what}: {}", command.text(task, ""))
-            }
+            Self::NoConflict { task, command, .. } => command.advice(task, ""),
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
             Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
