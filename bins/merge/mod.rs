@@ -63,9 +63,11 @@ does not succeed, the task waits for you, and 'status' shows the conflict.
 run the same command again: it lands your resolution, tested but without a
 review, because you made it. If files without a conflict have changed, too,
 they are listed and land only with --yes, because another program may have
-changed them. A resolution that an earlier command left in the queue is
-reviewed before it lands, because any of your programs could have written it.
-If no reviewer can be called, the resolution is saved and not used.
+changed them. Such a resolution is not parked (see below): it is not taken
+while changed files in your checkout are in the way. A resolution that an
+earlier command left in the queue is reviewed before it lands, because any of
+your programs could have written it. If no reviewer can be called, the
+resolution is saved and not used.
 
 If the target is checked out, the checkout is updated too, unless that would
 overwrite changed, staged, untracked or ignored files. In that case the

@@ -10,7 +10,10 @@ use arborist_core::{
     name::{BranchName, TaskId},
     plan::Plan,
     process::{Cancel, shell_word},
-    queue::{LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
+    queue::{
+        LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, advice_to_resolve_again,
+        opened_for,
+    },
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
@@ -174,11 +177,19 @@ impl OpenQueue {
         }
     }
 
-    /// An error of the queue, with hints that select the same run.
-    pub(super) fn explain(&self, error: QueueError) -> Failure {
-        let QueueError::NoConflict { task, command, .. } = &error else { return error.into() };
-        let advice = command.advice(task, &self.scope_option());
-        Failure::new(error.exit(), error.to_string()).hint(advice)
+    /// An error of `merge resolve`, with hints that select the same run. `into` is the option for the target.
+    pub(super) fn explain(&self, error: QueueError, into: &str) -> Failure {
+        let failure = Failure::new(error.exit(), error.to_string());
+        match &error {
+            QueueError::NoConflict { task, command, .. } => {
+                failure.hint(command.advice(task, &self.scope_option()))
+            }
+            QueueError::CannotBeParked { task, obstacle, .. } => {
+                let run = self.command(&format!("resolve {task}{into} --yes"));
+                failure.hint(advice_to_resolve_again(obstacle.as_ref(), &run))
+            }
+            _ => error.into(),
+        }
     }
 
     pub(super) fn store(&self) -> Store<'_> {

@@ -74,8 +74,9 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
-    let handover =
-        queue.hand_over(task, other_files, &options, &mut reporter).map_err(|error| site.explain(error))?;
+    let handover = queue
+        .hand_over(task, other_files, &options, &mut reporter)
+        .map_err(|error| site.explain(error, &into_option(args)))?;
     if let Handover::OtherFiles(path, others) = &handover
         && !landing.scope.json
     {
@@ -192,10 +193,15 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
 fn warn_of_other_files(args: &ResolveArgs, site: &OpenQueue, may_land: bool, others: &[String], ui: &mut Ui) {
     let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
     ui.warn(&plain_text(&words).replace('\n', " "));
-    let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+    let into = into_option(args);
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
     let when = if may_land { "" } else { "when the run has ended, " };
     ui.hint(&format!("undo these changes (delete new files), or {when}land them too with: {command}"));
+}
+
+/// The option for the target as it was typed, with a space before it, or empty.
+fn into_option(args: &ResolveArgs) -> String {
+    args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default()
 }
 
 /// Reports that the resolution was taken, but conflicts with what was committed to the target meanwhile.

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::queue_repo::{QueueRepo, content};
+use crate::{
+    pasted_hints::{hinted, paste},
+    queue_repo::{QueueRepo, content},
+};
 use arborist_testkit::{TaskCommit, TestRepo};
 
 #[test]
@@ -272,4 +275,47 @@ fn a_resolution_by_hand_on_top_of_an_agents_is_kept_when_a_gate_fails() {
     fs::write(place.join("a.txt"), "by hand\n").unwrap();
     repo.merge(&["resolve", "T2"]).succeeds();
     assert_eq!(repo.show("main", "a.txt"), "by hand");
+}
+
+/// A conflict that is resolved in its worktree, with a new file that had no conflict.
+fn resolved_with_new_file() -> (QueueRepo, PathBuf) {
+    let repo = content();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    fs::write(place.join("new.txt"), "new\n").unwrap();
+    (repo, place)
+}
+
+#[test]
+fn a_resolution_that_changes_other_files_is_not_taken_if_it_would_be_parked() {
+    for changed in ["a.txt", "new.txt"] {
+        let (repo, place) = resolved_with_new_file();
+        repo.write(changed, "mine\n");
+        let said = repo.merge(&["resolve", "T2", "--yes"]).exits(2).never("land too");
+        let why = format!("in your checkout of main, changed files are in the way ({changed})");
+        let said = said.err(&why).stderr();
+        repo.merge(&["status"]).exits(2).out("T2    conflict");
+        assert_eq!(fs::read_to_string(place.join("new.txt")).unwrap(), "new\n");
+        assert_eq!(repo.git(["for-each-ref", "refs/arborist/landing"]).answer(), "");
+        repo.git(["stash", "-qu"]).succeeds();
+        paste(&repo, &hinted(&said, "commit or stash your changes, then run: "))
+            .succeeds()
+            .out("1 landed (T2)");
+        assert_eq!(repo.show("main", "new.txt"), "new");
+    }
+}
+
+#[test]
+fn a_resolution_that_changes_other_files_is_not_taken_if_the_target_conflicts_with_it() {
+    let (repo, place) = resolved_with_new_file();
+    repo.write("a.txt", "mine\n");
+    repo.commit("mine\n");
+    let said = repo.merge(&["resolve", "T2", "--yes"]).exits(2).never("land too");
+    said.err("error: 'main' has changed since you opened the conflict of 'T2'")
+        .err("(delete new files): new.txt");
+    assert_eq!(fs::read_to_string(place.join("new.txt")).unwrap(), "new\n");
+    fs::remove_file(place.join("new.txt")).unwrap();
+    repo.merge(&["resolve", "T2"]).exits(2).err("it is kept");
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{LandingCommand, QueueClaim};
+use super::{LandingCommand, ParkingObstacle, QueueClaim};
 use crate::{
     coordination::CoordinationError,
     failure::{Exit, Explain},
@@ -60,6 +60,20 @@ pub enum QueueError {
     Resolver(String),
     #[error("'{task}' has no conflict: {state}")]
     NoConflict { task: TaskId, state: String, command: LandingCommand },
+    #[error(
+        "the resolution of '{task}' cannot land now: in your checkout of {into}, {why}; it cannot be parked, because it changes files that had no conflict: {others}"
+    )]
+    CannotBeParked {
+        task: TaskId,
+        into: BranchName,
+        others: String,
+        why: String,
+        obstacle: Option<ParkingObstacle>,
+    },
+    #[error(
+        "'{into}' has changed since you opened the conflict of '{task}', and your resolution conflicts with that"
+    )]
+    NewConflict { task: TaskId, into: BranchName, others: String },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
     #[error("the session has no branch in the repository '{0}' here")]
@@ -114,6 +128,8 @@ impl Explain for QueueError {
             | Self::Forged { .. }
             | Self::NoOther(_)
             | Self::UnfinishedAttempt { .. }
+            | Self::CannotBeParked { .. }
+            | Self::NewConflict { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
             | Self::Unreadable { .. }
@@ -152,6 +168,12 @@ impl Explain for QueueError {
             Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
             Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
             Self::NoConflict { task, command, .. } => command.advice(task, ""),
+            Self::CannotBeParked { obstacle, .. } => {
+                advice_to_resolve_again(obstacle.as_ref(), "the same command")
+            }
+            Self::NewConflict { others, .. } => format!(
+                "keep a copy of these files and undo their changes (delete new files): {others}\nthen run the same command without --yes"
+            ),
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
             Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
@@ -169,4 +191,12 @@ impl Explain for QueueError {
             Self::Malformed { .. } | Self::File { .. } | Self::Resolver(_) => return None,
         })
     }
+}
+
+/// What to do before a resolution that cannot be parked is landed with the command `run`. Its worktree is still there.
+#[must_use]
+pub fn advice_to_resolve_again(obstacle: Option<&ParkingObstacle>, run: &str) -> String {
+    let advice = obstacle.and_then(|obstacle| obstacle.advice_to_finish(run));
+    let advice = advice.unwrap_or_else(|| format!("commit or stash your changes, then run: {run}"));
+    format!("nothing was taken, and the worktree of the conflict is as it was\n{advice}")
 }

@@ -255,7 +255,24 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What keeps a checkout from moving from one commit to another.
+    /// Why the branch and its checkout cannot move now to `commit` with this tree, and what is in the way, if it was
+    /// found; `None` if they can.
+    pub(super) fn find_obstacle_to(
+        &self,
+        commit: Oid,
+        tree: Oid,
+    ) -> Result<Option<(String, Option<ParkingObstacle>)>, QueueError> {
+        match self.repository.usage(self.into, commit)? {
+            BranchUse::Free => Ok(None),
+            BranchUse::Busy(why) => Ok(Some((why, None))),
+            BranchUse::CheckedOut(place) => {
+                let obstacle = Self::find_obstacle_at(&place, self.require()?.branch, tree)?;
+                Ok(obstacle.map(|obstacle| (obstacle.to_string(), Some(obstacle))))
+            }
+        }
+    }
+
+    /// What keeps a checkout from moving from one commit to another, or to a tree.
     fn find_obstacle_at(place: &Path, from: Oid, to: Oid) -> Result<Option<ParkingObstacle>, QueueError> {
         let checkout = Repository::open_at(place)?;
         if let Some(operation) = OperationInProgress::find_operation(&checkout.git_dir) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::GitQueue;
 use crate::{
-    git::{MergeConflict, Repository, Signing},
+    git::{Merge, MergeConflict, Repository, Signing},
     name::{BranchName, Oid, TaskId, digest},
     queue::{QueueError, QueueEvent, ResolvedBy, Ticket, TicketState},
     safe_files,
@@ -102,6 +102,7 @@ impl GitQueue<'_> {
             return Ok(Handover::OtherFiles(scratch.path, others));
         }
         if !others.is_empty() {
+            self.require_landing_now(ticket, commit, &others)?;
             let words =
                 format!("these files had no conflict, but were changed and land too: {}", others.join(", "));
             (self.on_event)(QueueEvent::Note { words });
@@ -114,6 +115,29 @@ impl GitQueue<'_> {
         self.write(&ticket)?;
         pool.remove_scratch(&scratch)?;
         Ok(Handover::Taken)
+    }
+
+    /// Refuses a resolution that changes `others`, files without a conflict, unless it can land now. Only the process to
+    /// which the person approved them knows of that, so no later one accepts the resolution, or a parked landing of it.
+    fn require_landing_now(
+        &self,
+        ticket: &Ticket,
+        resolution: Oid,
+        others: &[String],
+    ) -> Result<(), QueueError> {
+        let Ticket { task, into, .. } = ticket;
+        let others = others.join(", ");
+        let tip = self.target().require()?.tip();
+        let Merge::Clean(tree) = self.repository.merge(tip, resolution)? else {
+            return Err(QueueError::NewConflict { task: task.clone(), into: into.clone(), others });
+        };
+        match self.target().find_obstacle_to(resolution, tree)? {
+            Some((why, obstacle)) => {
+                let (task, into) = (task.clone(), into.clone());
+                Err(QueueError::CannotBeParked { task, into, others, why, obstacle })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Opens the conflict again with a person's resolution that has failed a gate, so that the person can correct it. If
