@@ -12,7 +12,7 @@ use arborist_core::{
     name::TaskId,
     plan::{Plan, Task},
     progress::{NodeProgress, PlanMarks, Progress},
-    queue::FanIn,
+    queue::LandingPolicy,
     run::{CallSource, LaneRequest, Planned, RunRequest},
 };
 use clap::Parser;
@@ -190,7 +190,7 @@ pub struct GardenerArgs {
     /// Which parallel tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a
     /// number (at most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
-    policy: FanIn,
+    policy: LandingPolicy,
     /// Continue with other tasks when one fails
     #[arg(long)]
     keep_going: bool,

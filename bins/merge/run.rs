@@ -14,7 +14,7 @@ use arborist_core::{
     process::{Cancel, FileLock, shell_word},
     progress::{PlanMarks, Progress},
     queue::{
-        FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
+        GET_BACK, Gate, LandingPolicy, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome, TicketState,
     },
     run::{Continuation, recover_branch, require_given, test_approval},
@@ -58,7 +58,7 @@ pub(crate) struct LandingArgs {
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number
     /// (at most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
-    policy: FanIn,
+    policy: LandingPolicy,
     /// Print only the result
     #[arg(short, long)]
     pub(super) quiet: bool,
@@ -73,7 +73,7 @@ impl LandingArgs {
         }
         self.allow.iter().for_each(|path| options.push_str(&format!(" --allow {}", shell_word(path))));
         options.extend(self.sandbox.iter().map(|mode| format!(" --sandbox {mode}")));
-        if self.policy != FanIn::KeepClean {
+        if self.policy != LandingPolicy::KeepClean {
             options.push_str(&format!(" --policy {}", self.policy));
         }
         options
@@ -93,7 +93,7 @@ pub(super) struct QueueRunArgs {
 }
 
 /// What to land.
-struct Wish<'a> {
+struct LandingRequest<'a> {
     /// Only these tasks, if any are named.
     tasks: &'a [TaskId],
     /// The target; the run's own branch if none is named.
@@ -110,8 +110,8 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
     }
     let cancel = watch_signals();
     loop {
-        let wish = Wish { tasks: &[], into: args.into.as_ref(), forced: &[] };
-        let drained = drain(&site, &wish, &cancel, &args.landing, ui);
+        let request = LandingRequest { tasks: &[], into: args.into.as_ref(), forced: &[] };
+        let drained = drain(&site, &request, &cancel, &args.landing, ui);
         let (exit, seconds) = match (drained, args.watch) {
             (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
                 ui.warn(&format!("{}; the queue is checked again in {seconds} s", failure.message));
@@ -155,9 +155,9 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     }
     let forced: &[TaskId] = if add.force { &add.tasks } else { &[] };
     let unfinished = unfinished(&site, forced)?;
-    let wish = Wish { tasks: &add.tasks, into: add.into.as_ref(), forced };
+    let request = LandingRequest { tasks: &add.tasks, into: add.into.as_ref(), forced };
     let cancel = watch_signals();
-    let mut report = drain(&site, &wish, &cancel, args, ui)?;
+    let mut report = drain(&site, &request, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
     let exit = conclude(&site, &cancel, &report, args, ui)?;
     if unfinished.is_empty() {
@@ -215,24 +215,25 @@ fn with_verb(failure: Failure, word: &TaskId) -> Failure {
 /// disturbed.
 fn drain(
     site: &OpenQueue,
-    wish: &Wish<'_>,
+    request: &LandingRequest<'_>,
     cancel: &Cancel,
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Result<QueueReport, Failure> {
     let scope = &site.scope.branch;
     let _lock = lock_run(site)?;
-    let target = wish.into.unwrap_or(scope);
-    let is_wanted = |stored: &StoredTicket| wish.tasks.is_empty() || wish.tasks.contains(&stored.ticket.task);
+    let target = request.into.unwrap_or(scope);
+    let is_wanted =
+        |stored: &StoredTicket| request.tasks.is_empty() || request.tasks.contains(&stored.ticket.task);
     let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
     let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
         tickets.partition(|stored| stored.ticket.into == *target);
     let mut options = options(site, cancel, args, ui)?;
-    options.fan_in = args.policy;
-    options.only = wish.tasks.to_vec();
-    options.forced = wish.forced.iter().cloned().collect();
+    options.policy = args.policy;
+    options.only = request.tasks.to_vec();
+    options.forced = request.forced.iter().cloned().collect();
     let mut all = QueueReport::default();
-    if wish.into.is_none() {
+    if request.into.is_none() {
         all.outcomes = withheld::withhold(site, &elsewhere, ui)?;
     }
     if !here.is_empty() {
@@ -516,7 +517,7 @@ fn exit_of(report: &QueueReport) -> Exit {
                 | TicketOutcome::Parked { .. }
                 | TicketOutcome::Blocked { .. }
                 | TicketOutcome::Broken { .. }
-                | TicketOutcome::RedBefore { .. }
+                | TicketOutcome::FailsOnTarget { .. }
                 | TicketOutcome::Lost
                 | TicketOutcome::Reverted(_)
         )

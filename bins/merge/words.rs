@@ -26,7 +26,7 @@ pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
         TicketOutcome::Conflict { .. } => "conflict",
         TicketOutcome::Withdrawn => "withdrawn",
         TicketOutcome::Red { .. } => "red",
-        TicketOutcome::RedBefore { .. } => "red-before",
+        TicketOutcome::FailsOnTarget { .. } => "red-before",
         TicketOutcome::Broken { .. } => "broken",
         TicketOutcome::Blocked { .. } => "blocked",
         TicketOutcome::Lost => "lost",
@@ -40,7 +40,7 @@ pub(super) fn commit(outcome: &TicketOutcome) -> Option<Oid> {
     match outcome {
         TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => Some(*commit),
         TicketOutcome::Red { failing, .. }
-        | TicketOutcome::RedBefore { failing }
+        | TicketOutcome::FailsOnTarget { failing }
         | TicketOutcome::Broken { failing } => Some(failing.commit),
         _ => None,
     }
@@ -89,7 +89,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
                 failing.log
             )
         }
-        TicketOutcome::RedBefore { failing } => {
+        TicketOutcome::FailsOnTarget { failing } => {
             let place = match &failing.gate.repo {
                 Some(repo) => format!("failed in '{repo}' before it"),
                 None => "fails on the target too".into(),

@@ -47,7 +47,9 @@ fn a_failing_baseline_stops_the_run_before_an_agent_is_called() {
             let repo = repo();
             let head = repo.git(["rev-parse", "HEAD"]).answer();
             let command = counted(&repo, command);
-            repo.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1).shows();
+            repo.arborist(["gardener", "--jobs", jobs, "--test-command", &command])
+                .exits(1)
+                .matches_snapshot();
             assert_eq!((repo.calls(), runs(&repo)), (0, 1), "{jobs} {command}");
             assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), head, "nothing is written");
         }
@@ -175,7 +177,7 @@ fn missing_dependencies_in_a_lane_use_up_no_attempt() {
     let repo = repo();
     repo.write("deps/lib", "installed here only");
     let command = "test -e deps/lib";
-    repo.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).shows();
+    repo.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), 0);
     repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--test-command", command]).succeeds();
@@ -192,7 +194,7 @@ fn missing_dependencies_in_a_lane_of_a_continued_run_use_up_no_attempt() {
     repo.git(["config", "--unset", "arborist.worktree.copy"]).succeeds();
     fs::remove_dir_all(repo.path("../repo.arborist")).unwrap();
     repo.git(["worktree", "prune"]).succeeds();
-    repo.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).shows();
+    repo.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).matches_snapshot();
     let log = repo.git(["log", "--all", "--format=%s"]).answer();
     assert!(!log.contains("@T002@test-fail"), "{log}");
     repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
@@ -211,7 +213,7 @@ fn a_run_continued_with_another_test_command_checks_the_baseline_again() {
         let (calls, before) = (repo.calls(), runs(&repo));
         let main = repo.git(["rev-parse", "main"]).answer();
         let other = counted(&repo, "exit 7");
-        repo.arborist(place.iter().chain(&["--test-command", &other])).exits(1).shows();
+        repo.arborist(place.iter().chain(&["--test-command", &other])).exits(1).matches_snapshot();
         assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "{place:?}: no agent was started");
         assert_eq!(repo.git(["rev-parse", "main"]).answer(), main, "{place:?}");
         repo.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
@@ -236,7 +238,7 @@ fn a_missing_test_program_stops_a_run_in_a_new_project_before_an_agent_is_called
         for command in ["mvnw test", "cd . && CI=1 mvnw test"] {
             let repo = repo();
             let said = repo.arborist(["gardener", "--jobs", jobs, "--test-command", command]).exits(1);
-            said.shows();
+            said.matches_snapshot();
             assert_eq!(repo.calls(), 0, "{jobs} {command}");
         }
     }
@@ -256,7 +258,7 @@ fn a_missing_test_script_can_be_written_by_the_plan_of_a_new_project() {
         repo.agent(WRITER);
         repo.write("src/main.c", "int main(void) { return 0; }\n");
         repo.commit("code\n");
-        repo.arborist(run).exits(1).shows();
+        repo.arborist(run).exits(1).matches_snapshot();
         assert_eq!(repo.calls(), 0);
         repo.arborist([&run[..], &["--allow-red"]].concat()).succeeds();
     }

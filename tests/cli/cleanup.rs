@@ -14,8 +14,8 @@ fn cleanup_removes_a_landed_branch_and_keeps_an_unmerged_one() {
     repo.branch("T2", "t2.txt", "2");
     repo.land("T1");
     let said = repo.cleanup(NOW).succeeds();
-    let said = said.shows();
-    let said = said.shows();
+    let said = said.matches_snapshot();
+    let said = said.matches_snapshot();
     assert!(said.stdout().starts_with("Removed:\n"), "{}", said.stdout());
     assert!(!repo.has("T1") && repo.has("T2"));
     assert_eq!(repo.refs("refs/arborist/saved"), [""; 0]);
@@ -29,8 +29,8 @@ fn cleanup_dry_run_shows_the_same_decisions_and_changes_nothing() {
     let path = repo.worktree("T2");
     fs::write(path.join("new"), "new").unwrap();
     let before = repo.everything();
-    let said = repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
-    said.shows();
+    let said = repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().matches_snapshot();
+    said.matches_snapshot();
     assert_eq!(repo.everything(), before);
     let planned = repo.report(&["--older-than", "0", "--dry-run"]);
     let done = repo.report(NOW);
@@ -54,7 +54,7 @@ fn a_landed_branch_younger_than_the_age_limit_is_kept() {
     repo.age(WEEK);
     assert_eq!(repo.verdict(&["--older-than", "2w"], "branch", "main/T1").1, "younger than 2w");
     assert_eq!(repo.verdict(&["--older-than", "12h"], "branch", "main/T1").0, "remove");
-    repo.cleanup(&[]).succeeds().shows();
+    repo.cleanup(&[]).succeeds().matches_snapshot();
     assert!(!repo.has("T1"));
 }
 
@@ -63,10 +63,10 @@ fn cleanup_refuses_invalid_ages_kinds_and_task_names() {
     let repo = CleanupRepo::new();
     for age in ["7", "soon", "", "-1d"] {
         let said = repo.cleanup(&[&format!("--older-than={age}")]).exits(129);
-        said.shows();
+        said.matches_snapshot();
     }
-    repo.cleanup(&["--only", "everything"]).exits(129).shows();
-    repo.cleanup(&["T9"]).exits(1).shows();
+    repo.cleanup(&["--only", "everything"]).exits(129).matches_snapshot();
+    repo.cleanup(&["T9"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -78,14 +78,16 @@ fn cleanup_works_in_subfolders_with_detached_head_with_git_dir_and_in_bare_repos
     fs::create_dir_all(repo.path("sub/folder")).unwrap();
     let bare = repo.root().join("bare.git");
     repo.git(["clone", "-q", "--mirror", repo.path("").to_str().unwrap(), bare.to_str().unwrap()]).succeeds();
-    repo.arborist_in(&repo.path("sub/folder"), ["cleanup", "--older-than", "0"]).succeeds().shows();
+    repo.arborist_in(&repo.path("sub/folder"), ["cleanup", "--older-than", "0"])
+        .succeeds()
+        .matches_snapshot();
     assert!(!repo.has("T1"));
     let mut command = repo.command("git", repo.root());
     command.env("GIT_DIR", &bare).args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
-    arborist_testkit::Run::of(&mut command, b"").succeeds().shows();
-    repo.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().shows();
+    arborist_testkit::Run::of(&mut command, b"").succeeds().matches_snapshot();
+    repo.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().matches_snapshot();
     assert_eq!(repo.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer(), "refs/heads/main");
-    repo.arborist_in(&bare, ["cleanup"]).succeeds().shows();
+    repo.arborist_in(&bare, ["cleanup"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -93,5 +95,5 @@ fn cleanup_does_not_print_escape_sequences_in_file_names() {
     let repo = CleanupRepo::new();
     let path = repo.worktree("T1");
     fs::write(path.join("a\u{1b}[2Jb"), "x").unwrap();
-    repo.cleanup(NOW).succeeds().never("\u{1b}[2J").shows();
+    repo.cleanup(NOW).succeeds().never("\u{1b}[2J").matches_snapshot();
 }

@@ -122,7 +122,7 @@ fn a_second_cleanup_at_the_same_time_is_refused_but_a_dry_run_works() {
     repo.write(".git/arborist/locks/cleanup", "");
     let lock = fs::File::open(repo.path(".git/arborist/locks/cleanup")).unwrap();
     lock.lock().unwrap();
-    cleanup(&repo, &["--older-than", "0"]).exits(3).shows();
+    cleanup(&repo, &["--older-than", "0"]).exits(3).matches_snapshot();
     cleanup(&repo, &["--older-than", "0", "--dry-run"]).succeeds();
 }
 
@@ -143,8 +143,8 @@ fn a_branch_that_moves_during_cleanup_is_kept_and_all_others_are_removed() {
         repo.land(task);
     }
     repo.plant("git", &MOVER.replace("$ROOT", &repo.root().display().to_string()));
-    let said = cleanup(&repo, &["--older-than", "0"]).succeeds().shows();
-    said.shows();
+    let said = cleanup(&repo, &["--older-than", "0"]).succeeds().matches_snapshot();
+    said.matches_snapshot();
     assert!(repo.has("T1") && !repo.has("T2") && !repo.has("T5"));
 }
 

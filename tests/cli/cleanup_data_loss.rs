@@ -51,10 +51,10 @@ fn saved_work_is_removed_before_it_expires_only_with_force_and_only_saved() {
     let saved = repo.refs("refs/arborist/saved");
     assert_eq!(saved.len(), 5);
     let only = ["--only", "saved", "--older-than", "0", "--force"];
-    repo.cleanup(&only[..4]).succeeds().shows();
+    repo.cleanup(&only[..4]).succeeds().matches_snapshot();
     assert_eq!(repo.refs("refs/arborist/saved"), saved);
     let would = repo.cleanup(&[&only[..], &["--dry-run"]].concat()).succeeds();
-    let gone = repo.cleanup(&only).succeeds().shows();
+    let gone = repo.cleanup(&only).succeeds().matches_snapshot();
     for (name, tip) in saved.iter().zip(&tips) {
         for shown in [would.stdout(), gone.stdout()] {
             assert!(shown.contains(&format!("{name} at {tip}")), "{shown}");
@@ -78,7 +78,7 @@ fn a_worktree_with_a_moved_folder_is_kept_and_one_with_a_missing_folder_is_remov
     assert_eq!(repo.verdict(FORCE, "worktree", "T1"), ("keep".into(), reason));
     assert_eq!(repo.verdict(NOW, "worktree", "T2"), ("remove".into(), "its folder is missing".into()));
     repo.arborist(["worktree", "prune"]).succeeds();
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     assert!(repo.has("T1") && moved.join("new").exists());
     repo.arborist(["worktree", "repair"]).succeeds();
     assert_eq!(repo.git_in(&moved, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
@@ -106,9 +106,9 @@ fn ignored_files_that_are_removed_with_a_worktree_are_listed() {
 fn a_named_task_that_is_too_young_for_cleanup_is_kept_with_a_hint() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t1.txt", "1");
-    repo.cleanup(&["--force", "T1"]).succeeds().shows();
-    repo.cleanup(&["saved"]).succeeds().shows();
-    repo.cleanup(&["restor", "T1"]).exits(1).shows();
+    repo.cleanup(&["--force", "T1"]).succeeds().matches_snapshot();
+    repo.cleanup(&["saved"]).succeeds().matches_snapshot();
+    repo.cleanup(&["restor", "T1"]).exits(1).matches_snapshot();
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn only_old_logs_and_reports_of_git_arborist_are_removed() {
     assert_eq!(repo.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is active");
     // A child that another test is just starting may have a copy of the descriptor.
     lock.unlock().unwrap();
-    repo.cleanup(&["--only", "logs"]).succeeds().shows();
+    repo.cleanup(&["--only", "logs"]).succeeds().matches_snapshot();
     for path in ours {
         assert!(!repo.path(path).exists(), "{path}");
     }
@@ -51,7 +51,7 @@ fn logs_and_reports_in_the_configured_folders_are_removed() {
     assert_eq!(report["items"].as_array().unwrap().len(), 0, "{report:#}");
     repo.git(["config", "arborist.log-dir", "out"]).succeeds();
     repo.git(["config", "arborist.report-dir", "out"]).succeeds();
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     assert!(!repo.path("out/T1_test_20250216T143022.log").exists());
 }
 
@@ -61,7 +61,7 @@ fn many_logs_are_one_row_in_text_and_separate_items_in_json() {
     for second in 10..20 {
         repo.write(&format!("spec/logs/T1_test_20250216T1430{second}.log"), "x".repeat(100));
     }
-    repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
+    repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().matches_snapshot();
     assert_eq!(repo.report(&["--older-than", "0", "--dry-run"])["items"].as_array().unwrap().len(), 10);
 }
 
@@ -72,7 +72,7 @@ fn old_caches_and_gate_results_are_removed() {
     repo.git(["update-ref", "refs/arborist/gates/g/t", "HEAD"]).succeeds();
     repo.write(".git/arborist/cache/v1/x", "cache");
     repo.age(WEEK);
-    repo.cleanup(&["--only", "caches"]).succeeds().shows();
+    repo.cleanup(&["--only", "caches"]).succeeds().matches_snapshot();
     assert_eq!(repo.refs("refs/arborist/gates"), [""; 0]);
     assert!(!repo.path(".git/arborist/cache/v1/x").exists());
     repo.arborist(["state"]).succeeds();
@@ -124,7 +124,7 @@ fn trash_of_earlier_commands_is_deleted() {
     let mut stubborn = fs::metadata(trash.join("deep/er")).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut stubborn, 0o500);
     fs::set_permissions(trash.join("deep/er"), stubborn).unwrap();
-    repo.cleanup(&["--dry-run"]).succeeds().shows();
+    repo.cleanup(&["--dry-run"]).succeeds().matches_snapshot();
     repo.cleanup(&[]).succeeds();
     let folder = trash.clone();
     wait_until(move || !folder.exists());
@@ -209,7 +209,7 @@ fn gate_worktrees_are_removed_with_their_files_but_conflict_worktrees_are_kept()
             .succeeds();
         fs::write(path.join("left"), "left").unwrap();
     }
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     assert!(!repo.root().join("repo.arborist/gate-1").exists());
     assert!(repo.root().join("repo.arborist/resolve-T1/left").exists());
 }
@@ -222,7 +222,7 @@ fn refs_of_finished_landings_and_of_runs_on_deleted_branches_are_removed() {
     repo.git(["update-ref", "refs/arborist/wip/old%2Frun/T1/0", "HEAD"]).succeeds();
     let tip = repo.commit_on("HEAD", "parked.txt", "p", "parked\n");
     repo.git(["update-ref", "refs/arborist/landing/other", &tip]).succeeds();
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     let kept = ["refs/arborist/landing/other", "refs/arborist/wip/main/T1/0"];
     assert_eq!(repo.refs("refs/arborist"), kept);
 }
@@ -289,7 +289,7 @@ fn a_remote_branch_that_moved_is_kept_and_a_missing_remote_is_a_failure() {
     repo.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
     repo.git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", &tip]).succeeds();
     let said = repo.cleanup(&["--older-than", "0", "--remote"]).exits(1);
-    said.shows();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -337,16 +337,16 @@ fn reclaim_deletes_ignored_build_output_in_kept_worktrees_and_no_other_files() {
     fs::create_dir_all(repo.path("target")).unwrap();
     fs::write(repo.path("target/mine"), "mine").unwrap();
     let before = repo.everything();
-    repo.cleanup(&["--reclaim", "--dry-run"]).succeeds().shows();
+    repo.cleanup(&["--reclaim", "--dry-run"]).succeeds().matches_snapshot();
     assert_eq!(repo.everything(), before);
-    repo.cleanup(&["--reclaim"]).succeeds().shows();
+    repo.cleanup(&["--reclaim"]).succeeds().matches_snapshot();
     assert!(!path.join("target").exists() && !path.join("web/node_modules").exists());
     for kept in ["src/target/y", ".env", "work.txt", "lib/target/inner/.git"] {
         assert!(path.join(kept).exists(), "{kept}");
     }
     assert!(repo.path("target/mine").exists(), "the checkout is the user's");
     wait_until_trash_is_deleted(&repo);
-    repo.cleanup(&["--reclaim"]).succeeds().shows();
+    repo.cleanup(&["--reclaim"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn reclaimed_folders_are_configurable_and_the_setup_command_runs_again() {
     repo.git(["config", "arborist.cleanup.reclaim", ".env"]).succeeds();
     repo.cleanup(&["--reclaim"]).succeeds().never(".env");
     repo.git(["config", "arborist.cleanup.reclaim", "node_modules/"]).succeeds();
-    repo.cleanup(&["--reclaim"]).succeeds().shows();
+    repo.cleanup(&["--reclaim"]).succeeds().matches_snapshot();
     assert!(path.join("target").exists() && !path.join("web/node_modules").exists());
     assert!(path.join(".env").exists(), "a file is not what a build makes again");
     repo.worktree("T1");
@@ -373,7 +373,7 @@ fn cleanup_is_limited_to_the_named_kinds_and_tasks() {
         repo.land(task);
     }
     let path = repo.worktree("T1");
-    repo.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().shows();
+    repo.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().matches_snapshot();
     assert!(path.exists() && repo.has("T1") && !repo.has("T2"));
     repo.branch("T2", "T2", "again");
     repo.land("T2");
@@ -391,7 +391,7 @@ fn the_age_limit_is_configurable_and_an_invalid_value_is_reported() {
     repo.write(".arborist/config.toml", "[cleanup]\nolder-than = \"0\"\n");
     assert_eq!(repo.verdict(&[], "branch", "main/T1").0, "remove");
     repo.write(".arborist/config.toml", "[cleanup]\nolder-than = \"soon\"\n");
-    repo.cleanup(&[]).exits(1).shows();
+    repo.cleanup(&[]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -401,14 +401,14 @@ fn commands_suggest_cleanup_if_worktrees_are_many_or_disk_space_is_low() {
     repo.worktree("T1");
     repo.arborist(["worktree", "list"]).succeeds().never("git arborist cleanup");
     repo.git(["config", "arborist.cleanup.warn-worktrees", "1"]).succeeds();
-    let said = repo.arborist(["worktree", "list"]).succeeds().shows();
-    said.shows();
-    repo.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().shows();
+    let said = repo.arborist(["worktree", "list"]).succeeds().matches_snapshot();
+    said.matches_snapshot();
+    repo.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().matches_snapshot();
     let said = repo.arborist(["garden", "-m", "do it"]);
     assert!(said.stderr().contains("worktrees in '"), "{}", said.report());
     repo.git(["config", "arborist.cleanup.warn-worktrees", "0"]).succeeds();
     repo.git(["config", "arborist.cleanup.warn-free", "999999999"]).succeeds();
-    repo.arborist(["worktree", "list"]).succeeds().shows().never("worktrees in");
+    repo.arborist(["worktree", "list"]).succeeds().matches_snapshot().never("worktrees in");
 }
 
 #[test]

@@ -77,9 +77,9 @@ fn unfinished_work_is_listed_by_its_task_or_session() {
     }
     repo.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
     let said = repo.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds();
-    let said = said.shows();
-    let said = said.shows();
-    said.shows();
+    let said = said.matches_snapshot();
+    let said = said.matches_snapshot();
+    said.matches_snapshot();
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
     assert_eq!(repo.verdict(NOW, "unfinished", "turn of session s1 on main").1, "1 commit is not merged");
     repo.cleanup(ALL).succeeds();

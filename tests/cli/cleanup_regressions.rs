@@ -138,7 +138,7 @@ fn cleanup_gives_up_on_a_remote_that_does_not_answer() {
     let (repo, _listener) = with_silent_remote();
     repo.git(["config", "arborist.timeouts.network", "1"]).succeeds();
     let said = repo.cleanup(&["--older-than", "0", "--remote"]).exits(1);
-    said.shows();
+    said.matches_snapshot();
 }
 
 #[test]

@@ -18,19 +18,19 @@ fn restoring_saved_commits_creates_a_worktree_only_with_the_option_to() {
     let repo = CleanupRepo::new();
     let tip = repo.branch("T1", "t.txt", "t");
     repo.cleanup(FORCE).succeeds();
-    repo.cleanup(&["restore", "T1"]).succeeds().shows().never("files");
+    repo.cleanup(&["restore", "T1"]).succeeds().matches_snapshot().never("files");
     let place = repo.root().join("here");
     let said = repo.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).succeeds();
-    let said = said.shows();
-    said.shows();
+    let said = said.matches_snapshot();
+    said.matches_snapshot();
     assert_eq!(read(&place.join("t.txt")), "t");
     assert_eq!(repo.git_in(&place, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
     assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
     let second = repo.root().join("second");
     let said = repo.cleanup(&["restore", "T1", "--to", second.to_str().unwrap()]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     assert_eq!(repo.git_in(&second, ["rev-parse", "HEAD"]).answer(), tip);
-    repo.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).exits(2).shows();
+    repo.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn restoring_saved_files_reports_the_branch_that_is_created_for_them() {
     fs::write(path.join("new"), "new").unwrap();
     repo.cleanup(&["--older-than", "0", "--force"]).succeeds();
     let said = repo.cleanup(&["restore", "T1"]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     assert_eq!(read(&path.join("new")), "new");
 }
 
@@ -49,10 +49,10 @@ fn restoring_session_records_into_a_worktree_is_refused() {
     let repo = CleanupRepo::new();
     repo.session("s7", ("main", "run"), r#""kind":"end","result":"complete""#);
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
-    repo.cleanup(&["--older-than", "0", "--only", "sessions"]).succeeds().shows();
+    repo.cleanup(&["--older-than", "0", "--only", "sessions"]).succeeds().matches_snapshot();
     let place = repo.root().join("here");
     let wish = ["restore", "sessions/s7", "--to", place.to_str().unwrap()];
-    repo.cleanup(&wish).exits(129).shows();
+    repo.cleanup(&wish).exits(129).matches_snapshot();
     assert!(!place.exists());
     assert_eq!(repo.refs("refs/arborist/sessions"), [""; 0]);
 }
@@ -66,14 +66,14 @@ fn restore_lists_the_matches_of_an_ambiguous_name_with_their_ages() {
         repo.wait(2 * 86_400);
     }
     let said = repo.cleanup(&["restore", "T1"]).exits(1);
-    let said = said.shows();
-    said.shows();
+    let said = said.matches_snapshot();
+    said.matches_snapshot();
     repo.branch("T1", "t.txt", "3");
     repo.cleanup(FORCE).succeeds();
     repo.branch("T1", "t.txt", "4");
     repo.cleanup(FORCE).succeeds();
     let said = repo.cleanup(&["restore", "2025-02-20/main/T1"]).exits(1);
-    said.shows();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn saved_work_can_be_restored_by_every_name_that_cleanup_shows() {
         let said = repo.cleanup(&["restore", name]).succeeds();
         said.out(&format!("branch '{branch}' is at")).err(&format!("git worktree add DIR '{branch}'"));
     }
-    repo.cleanup(&["restore", part]).succeeds().shows().never("hint");
-    repo.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().shows();
+    repo.cleanup(&["restore", part]).succeeds().matches_snapshot().never("hint");
+    repo.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().matches_snapshot();
     repo.cleanup(&["restore", "270a1af"]).exits(1);
 }
 
@@ -112,7 +112,7 @@ fn restore_prefers_an_exact_name_to_one_that_ends_with_it() {
     std::fs::write(path.join("new"), "saved").unwrap();
     repo.arborist(["worktree", "remove", "--force", "T2"]).succeeds();
     repo.cleanup(FORCE).succeeds();
-    repo.cleanup(&["restore", "T2"]).exits(1).shows();
+    repo.cleanup(&["restore", "T2"]).exits(1).matches_snapshot();
     repo.cleanup(&["restore", "main/T2"]).succeeds();
 }
 

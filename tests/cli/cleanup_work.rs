@@ -19,7 +19,7 @@ fn a_squashed_branch_is_detected_by_its_files_and_its_commits_are_saved() {
     let tip = repo.grow("T1", "main", &[("t1.txt", "1"), ("t1.txt", "2"), ("u.txt", "u")]);
     repo.squash("T1");
     assert_eq!(repo.verdict(NOW, "branch", "main/T1"), ("save".into(), "its files are in main".into()));
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     assert!(!repo.has("T1"));
     let saved = repo.refs("refs/arborist/saved/2025-02-16/main/T1");
     assert_eq!(repo.git(["rev-parse", &saved[0]]).answer(), tip, "every step on the way is kept");
@@ -123,12 +123,12 @@ fn force_saves_commits_and_files_and_restore_brings_them_back() {
     repo.git_in(&path, ["add", "done.txt"]).succeeds();
     fs::write(path.join("done.txt"), "changed").unwrap();
     fs::write(path.join("new é.txt"), "untracked").unwrap();
-    repo.cleanup(NOW).succeeds().shows();
+    repo.cleanup(NOW).succeeds().matches_snapshot();
     assert!(path.exists() && repo.has("T1"));
-    repo.cleanup(FORCE).succeeds().shows();
+    repo.cleanup(FORCE).succeeds().matches_snapshot();
     assert!(!path.exists() && !repo.has("T1"));
-    repo.cleanup(&["saved"]).succeeds().shows();
-    let piped = repo.cleanup(&["saved"]).succeeds().shows().stdout();
+    repo.cleanup(&["saved"]).succeeds().matches_snapshot();
+    let piped = repo.cleanup(&["saved"]).succeeds().matches_snapshot().stdout();
     assert!(piped.starts_with("what"), "{piped}");
     let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "cleanup", "saved"]);
@@ -136,7 +136,7 @@ fn force_saves_commits_and_files_and_restore_brings_them_back() {
     assert!(screen.lines().all(|line| line.chars().count() <= 60), "{screen}");
     assert!(screen.lines().any(|line| line.trim().starts_with("2025-02-16/main/T1/branch-")), "{screen}");
     let restored = repo.cleanup(&["restore", "T1"]).succeeds();
-    restored.shows();
+    restored.matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "arborist/task/main/T1"]).answer(), tip);
     assert_eq!(repo.git_in(&path, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
     assert_eq!(
@@ -153,20 +153,20 @@ fn restore_overwrites_no_existing_branch_or_file() {
     let tip = repo.branch("T1", "t1.txt", "1");
     repo.cleanup(FORCE).succeeds();
     repo.branch("T1", "t1.txt", "another");
-    repo.cleanup(&["restore", "T1"]).exits(2).shows();
-    repo.cleanup(&["restore", "T1", "--branch", "again/T1"]).succeeds().shows();
+    repo.cleanup(&["restore", "T1"]).exits(2).matches_snapshot();
+    repo.cleanup(&["restore", "T1", "--branch", "again/T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "again/T1"]).answer(), tip);
-    repo.cleanup(&["restore", "T9"]).exits(1).shows();
+    repo.cleanup(&["restore", "T9"]).exits(1).matches_snapshot();
     repo.wait(86_400);
     repo.cleanup(FORCE).succeeds();
-    repo.cleanup(&["restore", "T1"]).exits(1).shows();
+    repo.cleanup(&["restore", "T1"]).exits(1).matches_snapshot();
     repo.cleanup(&["restore", "2025-02-17/main/T1"]).succeeds();
     let path = repo.worktree("T2");
     fs::write(path.join("new"), "saved").unwrap();
     repo.cleanup(&["--older-than", "0", "--force", "T2"]).succeeds();
     fs::create_dir(&path).unwrap();
     fs::write(path.join("new"), "mine").unwrap();
-    repo.cleanup(&["restore", "T2"]).exits(2).shows();
+    repo.cleanup(&["restore", "T2"]).exits(2).matches_snapshot();
     assert_eq!(read(&path.join("new")), "mine");
     let other = repo.root().join("other place");
     repo.cleanup(&["restore", "T2", "--to", other.to_str().unwrap()]).succeeds();
@@ -187,11 +187,11 @@ fn commits_of_a_detached_head_and_folders_unknown_to_git_are_saved() {
     assert_eq!(repo.verdict(NOW, "folder", "T2").0, "keep");
     repo.cleanup(FORCE).succeeds();
     assert!(!lane.exists() && !orphan.exists());
-    repo.cleanup(&["restore", "lane-1"]).succeeds().shows();
+    repo.cleanup(&["restore", "lane-1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "restored/lane-1"]).answer(), head);
     let folder = repo.refs("refs/arborist/saved/2025-02-16/T2");
     assert_eq!(repo.git(["show", &format!("{}:new", folder[0])]).answer(), "new");
-    repo.cleanup(&["restore", "2025-02-16/T2"]).succeeds().shows();
+    repo.cleanup(&["restore", "2025-02-16/T2"]).succeeds().matches_snapshot();
 }
 
 #[test]

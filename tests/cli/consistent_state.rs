@@ -50,7 +50,7 @@ fn a_recorded_task_that_is_not_in_the_plan_is_neither_counted_nor_ready() {
     repo.arborist(["gardener"]).succeeds();
     repo.task("T999", "implement-fail");
     assert_eq!(ready(&repo), Vec::<String>::new());
-    repo.arborist(["state"]).succeeds().shows().never("ready to start");
+    repo.arborist(["state"]).succeeds().matches_snapshot().never("ready to start");
     repo.arborist(["gardener"]).succeeds();
 }
 
@@ -60,8 +60,8 @@ fn the_progress_bar_and_the_summary_numbers_agree() {
     repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
     let first = repo.git(["rev-list", "--max-parents=1", "--grep=@@run-start)", "HEAD"]).answer();
     repo.git(["reset", "-q", "--hard", &first]).succeeds();
-    let shown = repo.arborist(["state"]).succeeds().shows();
-    shown.shows();
+    let shown = repo.arborist(["state"]).succeeds().matches_snapshot();
+    shown.matches_snapshot();
     let summary = &document(&repo, &[])["summary"];
     assert_eq!((&summary["complete"], &summary["pending"]), (&1.into(), &1.into()), "{summary}");
 }
@@ -80,7 +80,7 @@ fn all_commands_agree_on_tasks_whose_commits_were_reset_off_the_branch() {
     }
     repo.arborist(["gardener", "--dry-run"]).exits(2);
     repo.arborist(["gardener", "--jobs", "1"]).exits(2);
-    repo.arborist(["gardener", "--jobs", "2", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--jobs", "2", "--dry-run"]).succeeds().matches_snapshot();
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
     assert_eq!(repo.calls(), calls, "nothing is done again");
 
@@ -182,8 +182,8 @@ fn a_dry_run_starts_with_the_tests_of_a_phase_if_the_run_does() {
         WORKER,
     );
     repo.arborist(["gardener", "--yes"]).exits(1);
-    repo.arborist(["state", "--ready"]).succeeds().shows();
-    repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["state", "--ready"]).succeeds().matches_snapshot();
+    repo.arborist(["gardener", "--dry-run"]).succeeds().matches_snapshot();
     std::fs::write(repo.root().join("fixed"), "").unwrap();
     repo.arborist(["gardener", "--yes"]).succeeds();
     repo.arborist(["gardener", "--dry-run"]).succeeds().never("P1");

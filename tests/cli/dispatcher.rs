@@ -14,9 +14,9 @@ fn a_third_party_command_gets_all_arguments_and_its_exit_code_is_returned() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
     let said = repo.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
-    said.shows();
-    repo.arborist(Vec::<&str>::new()).succeeds().shows();
-    repo.arborist(["--list-cmds"]).succeeds().shows();
+    said.matches_snapshot();
+    repo.arborist(Vec::<&str>::new()).succeeds().matches_snapshot();
+    repo.arborist(["--list-cmds"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -30,25 +30,25 @@ fn the_exit_code_tells_the_signal_that_ended_a_third_party_command() {
 fn a_file_that_is_not_executable_is_not_a_command() {
     let repo = TestRepo::init();
     repo.write("../bin/git-arborist-notes", "#!/bin/sh\n");
-    repo.arborist(["notes"]).exits(129).shows();
+    repo.arborist(["notes"]).exits(129).matches_snapshot();
 }
 
 #[test]
 fn a_command_that_cannot_be_started_exits_with_128() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/no/such/interpreter\n");
-    repo.arborist(["prune"]).exits(128).shows();
+    repo.arborist(["prune"]).exits(128).matches_snapshot();
 }
 
 #[test]
 fn a_mistyped_command_is_answered_with_a_suggestion() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\n");
-    repo.arborist(["sttae"]).exits(129).shows().silent();
-    repo.arborist(["prunes"]).exits(129).shows();
-    repo.arborist(["quux"]).exits(129).shows();
-    repo.arborist([""]).exits(129).shows();
-    repo.arborist(["--frobnicate"]).exits(129).shows();
+    repo.arborist(["sttae"]).exits(129).matches_snapshot().silent();
+    repo.arborist(["prunes"]).exits(129).matches_snapshot();
+    repo.arborist(["quux"]).exits(129).matches_snapshot();
+    repo.arborist([""]).exits(129).matches_snapshot();
+    repo.arborist(["--frobnicate"]).exits(129).matches_snapshot();
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn command_names_with_slashes_or_invalid_bytes_are_refused() {
     let repo = TestRepo::init();
     repo.plant("evil", "#!/bin/sh\necho ran\n");
     for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
-        repo.arborist([name]).exits(129).shows().never("ran");
+        repo.arborist([name]).exits(129).matches_snapshot().never("ran");
     }
     let odd = OsStr::from_bytes(b"st\xffte\x1b[31m");
-    repo.arborist([odd]).exits(129).shows().never("\u{1b}");
+    repo.arborist([odd]).exits(129).matches_snapshot().never("\u{1b}");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn commands_run_in_the_folder_and_git_directory_that_git_was_given() {
     repo.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
     repo.write("a folder/x", "");
     let run = repo.git_in(repo.root(), ["-C", "repo/a folder", "arborist", "where"]);
-    run.succeeds().shows();
+    run.succeeds().matches_snapshot();
     let dir = format!("--git-dir={}", repo.path(".git").display());
     repo.plant("git-arborist-where", "#!/bin/sh\ngit rev-parse --git-dir\n");
-    repo.git_in(repo.root(), [&dir, "arborist", "where"]).succeeds().shows();
+    repo.git_in(repo.root(), [&dir, "arborist", "where"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn version_and_usage_are_printed_to_standard_output() {
         let said = repo.arborist([option]).succeeds();
         assert_eq!(said.stdout(), format!("git-arborist {}\n", env!("CARGO_PKG_VERSION")));
     }
-    repo.arborist(["-h"]).succeeds().shows();
-    repo.arborist(["help"]).succeeds().shows();
-    repo.git(["--list-cmds=others"]).succeeds().shows();
+    repo.arborist(["-h"]).succeeds().matches_snapshot();
+    repo.arborist(["help"]).succeeds().matches_snapshot();
+    repo.git(["--list-cmds=others"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn long_help_without_a_manual_page_is_longer_than_short_help() {
     let repo = TestRepo::init();
-    let short = repo.arborist(["install-assets", "-h"]).succeeds().shows();
-    let long = repo.arborist(["install-assets", "--help"]).succeeds().shows();
+    let short = repo.arborist(["install-assets", "-h"]).succeeds().matches_snapshot();
+    let long = repo.arborist(["install-assets", "--help"]).succeeds().matches_snapshot();
     assert!(long.stdout().len() > short.stdout().len());
 }
 
@@ -118,5 +118,5 @@ fn output_to_a_full_disk_is_an_error() {
     let repo = TestRepo::init();
     let script = "git arborist -h >/dev/full";
     let mut shell: Command = repo.command("sh", &repo.path(""));
-    Run::of(shell.args(["-c", script]), b"").exits(128).shows();
+    Run::of(shell.args(["-c", script]), b"").exits(128).matches_snapshot();
 }

@@ -125,7 +125,7 @@ fn worker_logs_are_truncated_stripped_of_escape_sequences_and_not_written_throug
     fs::write(shared.repo.root().join("precious"), "x").unwrap();
     std::os::unix::fs::symlink(shared.repo.root().join("precious"), folder.join("7.log")).unwrap();
     shared.repo.git_in(&shared.clone(0), ["config", "arborist.log-dir", "my logs"]).succeeds();
-    shared.submit(&["logs", "--on", "mine", "all"]).succeeds().shows();
+    shared.submit(&["logs", "--on", "mine", "all"]).succeeds().matches_snapshot();
     let log = fs::read_to_string(folder.join("7.log")).unwrap();
     assert_eq!((log.chars().count(), log.contains("first")), (1_000_000, false));
     assert!(folder.join(".._.._8.log").is_file());
@@ -148,12 +148,12 @@ fn worker_logs_that_cannot_be_fetched_are_reported_and_the_others_are_stored() {
     shared.define_engine("mine", &[("submit", "true"), ("logs", logs)]);
     shared.define_engine("silent", &[("submit", "true")]);
     shared.define_engine("wrong", &[("submit", "true"), ("logs", "cat {jbo}")]);
-    shared.submit(&["logs", "--on", "mine", "1", "2", "3"]).exits(128).shows();
+    shared.submit(&["logs", "--on", "mine", "1", "2", "3"]).exits(128).matches_snapshot();
     assert_eq!(fs::read_to_string(shared.clone(0).join("spec/logs/workers/mine/1.log")).unwrap(), "one\n");
-    shared.submit(&["logs", "--on", "mine"]).exits(1).shows();
-    shared.submit(&["logs", "--on", "silent", "1"]).exits(1).shows();
-    shared.submit(&["logs", "--on", "wrong", "1"]).exits(1).shows();
-    shared.submit(&["logs", "--on", "mine", "1;x"]).exits(129).shows();
+    shared.submit(&["logs", "--on", "mine"]).exits(1).matches_snapshot();
+    shared.submit(&["logs", "--on", "silent", "1"]).exits(1).matches_snapshot();
+    shared.submit(&["logs", "--on", "wrong", "1"]).exits(1).matches_snapshot();
+    shared.submit(&["logs", "--on", "mine", "1;x"]).exits(129).matches_snapshot();
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn workers_run_only_commands_that_their_submitter_has_approved() {
         Run::of(command.arg("worker.sh"), b"")
     };
     configure("true");
-    shared.submit(&["--on", "later"]).exits(2).shows();
+    shared.submit(&["--on", "later"]).exits(2).matches_snapshot();
     assert!(!shared.exists("worker.sh"));
     shared.submit(&["--on", "later", "--yes"]).succeeds();
     configure("touch ../../../../../../../bad");
@@ -231,7 +231,7 @@ fn commands_of_an_engine_in_a_tracked_file_need_approval() {
     fs::create_dir_all(shared.clone(0).join(".arborist")).unwrap();
     let text = "[engines.mine]\nsubmit = \"touch ../started\"\ncancel = \"touch ../cancelled\"\nlogs = \"touch ../asked\"\n";
     fs::write(shared.clone(0).join(".arborist/config.toml"), text).unwrap();
-    shared.submit(&["--on", "mine"]).exits(2).shows();
+    shared.submit(&["--on", "mine"]).exits(2).matches_snapshot();
     shared.submit(&["cancel", "--on", "mine", "1"]).exits(2);
     shared.submit(&["logs", "--on", "mine", "1"]).exits(2).err("engines.mine.logs: touch ../asked");
     assert!(!shared.exists("started") && !shared.exists("cancelled") && !shared.exists("asked"));
@@ -247,12 +247,12 @@ fn an_unavailable_engine_is_an_error_and_nothing_runs_locally() {
     shared
         .repo
         .plant("sbatch", "#!/bin/sh\necho 'sbatch: error: Unable to contact slurm controller' >&2\nexit 1\n");
-    shared.submit(&["--on", "slurm", "--workers", "40"]).exits(128).shows();
-    shared.submit(&["--on", "nowhere"]).exits(129).shows();
-    shared.submit(&["--on", "ssh"]).exits(129).shows();
-    shared.submit(&["--on", "ssh:-oProxyCommand=x"]).exits(129).shows();
+    shared.submit(&["--on", "slurm", "--workers", "40"]).exits(128).matches_snapshot();
+    shared.submit(&["--on", "nowhere"]).exits(129).matches_snapshot();
+    shared.submit(&["--on", "ssh"]).exits(129).matches_snapshot();
+    shared.submit(&["--on", "ssh:-oProxyCommand=x"]).exits(129).matches_snapshot();
     shared.define_engine("wrong", &[("submit", "true {wrokers}")]);
-    shared.submit(&["--on", "wrong"]).exits(1).shows();
+    shared.submit(&["--on", "wrong"]).exits(1).matches_snapshot();
     assert_eq!((shared.repo.calls(), shared.landings().len()), (0, 0));
 }
 
@@ -263,7 +263,7 @@ fn submitting_unpushed_commits_or_secrets_to_workers_is_refused() {
     let mut command = shared.repo.command("git-arborist-work", &shared.clone(0));
     command.env("MY_TOKEN", "s3cret-value-of-a-token");
     command.args(["--on", "later", "--test-command", "curl -H s3cret-value-of-a-token x"]);
-    Run::of(&mut command, b"").exits(129).shows();
+    Run::of(&mut command, b"").exits(129).matches_snapshot();
     shared.repo.git_in(&shared.clone(0), ["commit", "--allow-empty", "-qm", "mine"]).succeeds();
     shared.submit(&["--on", "later"]).exits(2).err("has commits that 'origin' does not have");
     shared.repo.git_in(&shared.clone(0), ["reset", "-q", "--hard", "origin/main"]).succeeds();
@@ -271,7 +271,7 @@ fn submitting_unpushed_commits_or_secrets_to_workers_is_refused() {
     let key = format!("url.{}.insteadOf", shared.origin().display());
     shared.repo.git_in(&shared.clone(0), ["config", &key, &url]).succeeds();
     shared.repo.git_in(&shared.clone(0), ["config", "remote.origin.url", &url]).succeeds();
-    shared.submit(&["--on", "later"]).exits(129).shows();
+    shared.submit(&["--on", "later"]).exits(129).matches_snapshot();
     assert!(!shared.exists("worker.sh"));
 }
 
@@ -296,8 +296,8 @@ fn kubernetes_gets_an_indexed_job_from_a_manifest_that_can_be_edited() {
     );
     shared.repo.plant("kubectl", &kubectl);
     let submit = ["--on", "kubernetes", "--workers", "7"];
-    shared.submit(&submit).exits(2).shows();
-    shared.submit(&submit).exits(2).shows();
+    shared.submit(&submit).exits(2).matches_snapshot();
+    shared.submit(&submit).exits(2).matches_snapshot();
     let file = shared.clone(0).join(".arborist/engines/kubernetes.yaml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("registry.example.com/git-arborist:latest", "mine/worker:1")).unwrap();

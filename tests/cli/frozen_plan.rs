@@ -63,7 +63,7 @@ fn a_run_stops_if_the_agent_of_an_unplanned_task_deleted_tasks_from_the_plan() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     trick(&repo, "sed -i /T003/d tasks.md");
     repo.arborist(["garden", "-m", "something else"]).succeeds();
-    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
     repo.arborist(["gardener", "--accept-changes"]).succeeds();
     assert!(!worked_on(&repo, "T003") && worked_on(&repo, "T002"));
 }
@@ -97,6 +97,6 @@ fn an_unplanned_task_is_not_run_with_a_configuration_changed_by_an_agent() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     trick(&repo, "mkdir -p .arborist; echo 'max-retries = 9' > .arborist/config.toml");
     repo.arborist(["garden", "T001"]).succeeds();
-    repo.arborist(["garden", "-m", "something else"]).exits(2).shows();
+    repo.arborist(["garden", "-m", "something else"]).exits(2).matches_snapshot();
     repo.arborist(["garden", "-m", "something else", "--accept-changes"]).succeeds();
 }

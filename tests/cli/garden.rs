@@ -33,7 +33,7 @@ fn subjects(repo: &TestRepo) -> Vec<String> {
 #[test]
 fn a_plan_is_run_in_order_and_each_step_is_a_commit() {
     let repo = repo(WORKER);
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     let expected = [
         "task(main@@run-start): run started",
         "task(main@T001@implement-pass): implement \"Create the schema\"",
@@ -46,7 +46,7 @@ fn a_plan_is_run_in_order_and_each_step_is_a_commit() {
         "task(main@T002@complete): complete \"Add the form\"",
     ];
     assert_eq!(subjects(&repo), expected);
-    repo.arborist(["trailers", "check", "HEAD~9.."]).succeeds().shows();
+    repo.arborist(["trailers", "check", "HEAD~9.."]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
     repo.arborist(["state", "--exit-code"]).succeeds();
     let report = repo.git(["show", "--name-only", "--format=", "HEAD"]).answer();
@@ -55,23 +55,23 @@ fn a_plan_is_run_in_order_and_each_step_is_a_commit() {
         (&report["task_id"], &report["result"], &report["retries"]),
         (&"T002".into(), &"pass".into(), &0.into())
     );
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     assert_eq!(repo.calls(), 4, "what is done is not done again");
 }
 
 #[test]
 fn garden_runs_the_next_task_or_the_named_one() {
     let repo = repo(WORKER);
-    repo.arborist(["garden", "T002"]).exits(1).shows();
-    repo.arborist(["garden", "T009"]).exits(1).shows();
+    repo.arborist(["garden", "T002"]).exits(1).matches_snapshot();
+    repo.arborist(["garden", "T009"]).exits(1).matches_snapshot();
     repo.arborist(["garden", "--dry-run", "--review-runner", "codex", "--review-model", "o9"])
         .succeeds()
-        .shows();
+        .matches_snapshot();
     assert_eq!(repo.calls(), 0);
-    repo.arborist(["garden"]).succeeds().shows();
-    repo.arborist(["garden", "T001"]).succeeds().shows();
-    repo.arborist(["garden", "T002"]).succeeds().shows();
-    repo.arborist(["garden"]).succeeds().shows();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
+    repo.arborist(["garden", "T001"]).succeeds().matches_snapshot();
+    repo.arborist(["garden", "T002"]).succeeds().matches_snapshot();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_failed_task_is_retried_with_the_option_from_the_hint() {
     let repo = repo(WORKER);
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     repo.arborist(["garden", "T001", "--test-command", "false", "--max-retries", "1"]).exits(1);
-    repo.arborist(["garden", "T001"]).exits(1).shows();
+    repo.arborist(["garden", "T001"]).exits(1).matches_snapshot();
     repo.arborist(["garden", "T001", "--retry-failed", "--test-command", "true"]).succeeds();
 }
 
@@ -102,7 +102,7 @@ fn the_next_prompt_contains_the_rejected_review() {
         "\"Review\"*) echo fine; echo APPROVED ;;",
         "\"Review\"*) if [ -e \"$ROOT/again\" ]; then echo APPROVED; else touch \"$ROOT/again\"; echo 'REJECTED: no foreign key'; fi ;;",
     ));
-    repo.arborist(["garden"]).succeeds().shows();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
     let second = repo.prompt(2);
     assert!(second.contains("Previous feedback from failed attempts"), "{second}");
     assert!(second.contains("--- Previous review (rejected) ---\nREJECTED: no foreign key"), "{second}");
@@ -110,7 +110,7 @@ fn the_next_prompt_contains_the_rejected_review() {
         repo.prompt(0).starts_with("Implement task T001: Create the schema\n\nDescription: with users\n")
     );
     assert!(repo.prompt(1).contains("+T001"), "the reviewer sees the change");
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn failing_tests_become_feedback_and_a_task_fails_after_its_last_attempt() {
         "--max-retries",
         "2",
     ];
-    repo.arborist(["gardener"].iter().chain(&test)).exits(1).shows();
+    repo.arborist(["gardener"].iter().chain(&test)).exits(1).matches_snapshot();
     let states: Vec<String> =
         subjects(&repo).iter().map(|line| line.split_once("): ").unwrap().1.to_owned()).collect();
     assert_eq!(
@@ -150,15 +150,15 @@ fn failing_tests_become_feedback_and_a_task_fails_after_its_last_attempt() {
     let log = trailers.lines().find_map(|line| line.strip_prefix("Arborist-Test-Log: ")).unwrap();
     assert!(repo.read(log).contains("broken"), "the whole output is kept");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "logs are hidden");
-    repo.arborist(["gardener"]).exits(1).shows();
-    repo.arborist(["reset", "T01"]).exits(1).shows();
-    let said = repo.arborist(["reset", "T002"]).exits(1).shows();
+    repo.arborist(["gardener"]).exits(1).matches_snapshot();
+    repo.arborist(["reset", "T01"]).exits(1).matches_snapshot();
+    let said = repo.arborist(["reset", "T002"]).exits(1).matches_snapshot();
     said.never("did you mean");
-    repo.arborist(["reset", "T001"]).succeeds().shows();
+    repo.arborist(["reset", "T001"]).succeeds().matches_snapshot();
     let head = repo.git(["rev-parse", "HEAD"]).answer();
-    repo.arborist(["reset", "T001"]).succeeds().shows();
+    repo.arborist(["reset", "T001"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), head, "once is enough");
-    repo.arborist(["gardener", "--test-command", "true"]).succeeds().shows();
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -171,13 +171,13 @@ fn a_test_command_that_exits_with_0_passes_even_if_it_prints_failures() {
 #[test]
 fn an_agent_that_fails_or_hangs_fails_the_attempt() {
     let repo = repo("echo oops >&2; exit 3");
-    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).matches_snapshot();
     let body = repo.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
     assert!(body.contains("> oops"), "{body}");
 
     let repo = self::repo("sleep 60");
     repo.git(["config", "arborist.timeouts.silence", "1"]).succeeds();
-    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_killed_run_continues_and_loses_nothing() {
     let repo = repo(&WORKER.replace("echo \"wrote", "if [ ! -e \"$ROOT/killed\" ]; then touch \"$ROOT/killed\"; kill -9 $PPID; sleep 30; fi; echo \"wrote"));
     let run = repo.arborist(["gardener"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     let subjects = subjects(&repo);
     assert_eq!(
         subjects[1], "task(main@T001@implement-fail): implement \"Create the schema\" (failed, attempt 1/5)",
@@ -218,11 +218,11 @@ fn a_changed_plan_stops_the_run_until_it_is_accepted() {
     let repo = repo(WORKER);
     repo.arborist(["garden"]).succeeds();
     repo.write("task-tree.json", TREE.replace("Add the form", "Add a better form"));
-    repo.arborist(["gardener"]).exits(2).shows();
-    repo.arborist(["gardener", "--accept-changes"]).succeeds().shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
+    repo.arborist(["gardener", "--accept-changes"]).succeeds().matches_snapshot();
     assert!(subjects(&repo).iter().any(|line| line.contains("@@plan): plan changed")));
     assert!(repo.prompt(2).contains("Add a better form"));
-    repo.arborist(["gardener", "--new-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--new-run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -234,11 +234,11 @@ fn commands_from_tracked_files_run_only_after_approval() {
     );
     repo.write("task-tree.json", tested);
     repo.commit("tests\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("ran").exists());
     repo.arborist(["garden", "--yes"]).succeeds();
     assert!(repo.root().join("ran").exists());
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn an_approval_applies_to_one_repository_only() {
     repo.arborist(["garden", "--yes"]).succeeds();
     let other = repo.root().join("other");
     repo.git(["clone", "-q", ".", "../other"]).succeeds();
-    repo.arborist_in(&other, ["garden", "--new-run"]).exits(2).shows();
+    repo.arborist_in(&other, ["garden", "--new-run"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("ran-other").exists(), "the script of another repository has run");
 }
 
@@ -276,7 +276,7 @@ fn a_tracked_file_that_names_a_folder_outside_the_repository_needs_approval() {
     let repo = repo(WORKER);
     repo.write(".arborist/config.toml", "worktree.base = \"../elsewhere\"\n");
     repo.commit("settings\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("elsewhere").exists());
 }
 
@@ -289,10 +289,10 @@ fn the_tests_of_a_phase_run_when_its_last_task_is_done() {
       "root_ids": ["P1", "T002"]}"#;
     repo.write("task-tree.json", phased);
     repo.commit("phases\n");
-    repo.arborist(["gardener", "--yes"]).exits(1).shows();
+    repo.arborist(["gardener", "--yes"]).exits(1).matches_snapshot();
     assert!(subjects(&repo).last().unwrap().starts_with("task(main@P1@test-fail)"));
     std::fs::write(repo.root().join("ok"), "").unwrap();
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
@@ -316,7 +316,7 @@ fn secrets_do_not_reach_commits_or_logs() {
 #[test]
 fn the_last_error_line_of_an_agent_that_exits_at_once_is_quoted() {
     let repo = repo("echo starting >&2; echo 'this flag cannot be used by root' >&2; exit 1");
-    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows().never("starting:");
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).matches_snapshot().never("starting:");
     let told = repo.git(["log", "--format=%b", "--grep=T001@implement-fail"]).answer();
     assert!(told.contains("> the agent exited with code 1: this flag cannot be used by root"), "{told}");
 }
@@ -324,7 +324,7 @@ fn the_last_error_line_of_an_agent_that_exits_at_once_is_quoted() {
 #[test]
 fn the_output_of_a_failed_agent_is_in_its_commit_and_in_the_next_prompt() {
     let repo = repo("echo 'I looked at the parser'; echo 'and gave up'; exit 3");
-    repo.arborist(["garden", "--max-retries", "2"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "2"]).exits(1).matches_snapshot();
     let told = repo.git(["log", "-1", "--format=%b", "--grep=T001@implement-fail"]).answer();
     assert!(told.contains("> I looked at the parser\n> and gave up\n"), "{told}");
     assert!(repo.prompt(1).contains("I looked at the parser"), "{}", repo.prompt(1));
@@ -334,13 +334,13 @@ fn the_output_of_a_failed_agent_is_in_its_commit_and_in_the_next_prompt() {
 fn a_run_that_cannot_start_reports_the_reason_and_a_hint() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
-    repo.arborist(["gardener"]).exits(1).shows();
-    repo.arborist(["gardener", "--runner", "cluade"]).exits(129).shows();
+    repo.arborist(["gardener"]).exits(1).matches_snapshot();
+    repo.arborist(["gardener", "--runner", "cluade"]).exits(129).matches_snapshot();
     repo.git(["checkout", "-q", "--detach"]).succeeds();
-    repo.arborist(["gardener"]).exits(128).shows();
+    repo.arborist(["gardener"]).exits(128).matches_snapshot();
     let unborn = TestRepo::with_options(&[]);
     unborn.agent(WORKER);
-    unborn.arborist(["gardener"]).exits(128).shows();
+    unborn.arborist(["gardener"]).exits(128).matches_snapshot();
 }
 
 #[test]
@@ -348,20 +348,20 @@ fn demo_creates_a_repository_with_a_finished_plan() {
     let repo = TestRepo::init();
     let folder = repo.root().join("demo");
     let said = repo.arborist_in(repo.root(), ["demo", "--into", folder.to_str().unwrap()]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     repo.arborist_in(&folder, ["state", "--exit-code"]).succeeds();
-    repo.arborist_in(repo.root(), ["demo", "--into", folder.to_str().unwrap()]).exits(128).shows();
+    repo.arborist_in(repo.root(), ["demo", "--into", folder.to_str().unwrap()]).exits(128).matches_snapshot();
 }
 
 #[test]
 fn garden_accepts_an_unplanned_task_as_a_message() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
-    repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().shows();
+    repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().matches_snapshot();
     assert!(repo.prompt(0).starts_with("Implement task add-a-health-endpoint: Add a health endpoint\n"));
-    repo.arborist(["state"]).succeeds().shows();
-    repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().shows();
-    repo.arborist(["garden", "-m", "Ü"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
+    repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().matches_snapshot();
+    repo.arborist(["garden", "-m", "Ü"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -370,16 +370,16 @@ fn messages_with_the_same_beginning_are_different_tasks() {
     repo.agent(WORKER);
     for what in ["users", "orders"] {
         let words = format!("Fix the failing tests in the module for {what}");
-        repo.arborist(["garden", "-m", &words]).succeeds().shows();
-        repo.arborist(["garden", "-m", &words]).succeeds().shows();
+        repo.arborist(["garden", "-m", &words]).succeeds().matches_snapshot();
+        repo.arborist(["garden", "-m", &words]).succeeds().matches_snapshot();
     }
-    repo.arborist(["state"]).succeeds().shows();
-    repo.arborist(["garden", "-m", " "]).exits(129).shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
+    repo.arborist(["garden", "-m", " "]).exits(129).matches_snapshot();
 }
 
 #[test]
 fn an_agent_that_changes_nothing_is_reported() {
     let repo = repo("case \"$prompt\" in Review*) echo APPROVED ;; *) echo done ;; esac");
-    repo.arborist(["garden"]).succeeds().shows();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
     assert!(subjects(&repo).iter().any(|subject| subject.ends_with("(no file changed)")));
 }

@@ -23,7 +23,7 @@ fn a_dirty_checkout_is_refused_or_with_allow_dirty_left_unchanged() {
     repo.write("begun", "mine");
     repo.write("staged", "mine too");
     repo.git(["add", "staged"]).succeeds();
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert_eq!(repo.calls(), 0);
     repo.arborist(["garden", "--allow-dirty"]).succeeds();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "A  staged\n?? begun");
@@ -81,7 +81,7 @@ fn expect_dirt(repo: &TestRepo) {
 #[test]
 fn an_agent_that_changes_dirty_files_fails_and_both_versions_are_saved() {
     let repo = with_dirt(MEDDLER);
-    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).matches_snapshot();
     expect_dirt(&repo);
     assert_eq!(repo.git(["show", "HEAD:own"]).answer(), "agent", "what is its own is committed");
     let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
@@ -95,7 +95,7 @@ fn dirty_files_are_restored_after_a_killed_run_changed_them() {
     std::fs::write(repo.root().join("kill"), "").unwrap();
     let run = repo.arborist(["garden", "--allow-dirty"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).matches_snapshot();
     expect_dirt(&repo);
     let told = repo.git(["log", "--format=%b"]).answer();
     assert!(told.contains("it changed uncommitted files that are not its own: begun"), "{told}");
@@ -121,7 +121,7 @@ fn a_commit_made_while_an_agent_works_is_reported_with_the_ref_that_saves_it() {
         let deed = "echo mine > mine.txt; git add mine.txt; git commit -qm 'user commit'; echo \"wrote";
         let repo = repo(&WORKER.replace("echo \"wrote", deed));
         let said = repo.arborist(args).succeeds();
-        let said = said.shows();
+        let said = said.matches_snapshot();
         let said = said.stderr();
         let name = said.split("the original is kept as ").nth(1).unwrap().lines().next().unwrap();
         assert!(name.starts_with("refs/arborist/saved/"), "{name}");
@@ -143,7 +143,7 @@ fn files_left_by_a_killed_attempt_are_listed_and_those_staged_since_are_marked()
         repo.write(file, "the user's\n");
     }
     repo.git(["add", "b"]).succeeds();
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
 }
 
 /// A repository in which nothing was committed cannot even be taken into a snapshot.
@@ -161,8 +161,8 @@ fn a_nested_repository_made_by_an_agent_is_moved_away_before_the_next_attempt() 
                 "[ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; git init -q deep/sub; echo inner > deep/sub/file; {deed}; }}; echo \"wrote"
             );
             let repo = repo(&WORKER.replace("echo \"wrote", &once));
-            let said = repo.arborist(args).succeeds().shows();
-            let said = said.shows().stderr();
+            let said = repo.arborist(args).succeeds().matches_snapshot();
+            let said = said.matches_snapshot().stderr();
             let folder = said.split("it is kept in ").nth(1).unwrap().lines().next().unwrap();
             let file = std::path::Path::new(folder).join("deep/sub/file");
             assert_eq!(std::fs::read_to_string(file).unwrap(), "inner\n", "{deed}");
@@ -191,7 +191,7 @@ fn a_nested_repository_of_the_user_in_the_checkout_is_not_moved() {
                 .unwrap()
                 .success()
         );
-        repo.arborist(["garden", "--allow-dirty"]).exits(2).shows();
+        repo.arborist(["garden", "--allow-dirty"]).exits(2).matches_snapshot();
         assert_eq!(repo.read("mine/file"), "mine\n", "{deed}");
         assert_eq!(repo.git(["status", "--porcelain", "--ignored", "mine"]).answer(), "!! mine/", "{deed}");
         assert_eq!(repo.read("T001.txt"), "T001\n", "nobody has rejected it");
@@ -219,7 +219,7 @@ fn changes_of_an_agent_to_branches_hooks_or_git_config_are_undone_and_fail_the_a
         assert_eq!(repo.read(".git/config"), config);
         assert!(!repo.path(".git/hooks/pre-commit").exists());
         assert_eq!(repo.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main", "{deed}");
-        repo.arborist(["state"]).succeeds().shows();
+        repo.arborist(["state"]).succeeds().matches_snapshot();
     }
 }
 
@@ -281,10 +281,10 @@ fn a_pre_commit_hook_can_refuse_the_work_of_an_agent() {
         ".git/hooks/pre-commit",
         "#!/bin/sh\ngit diff --cached --name-only HEAD; echo no tabs please; exit 1\n",
     );
-    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).matches_snapshot();
     let body = repo.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
     assert!(body.contains("> T001.txt\n> no tabs please"), "{body}");
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn the_last_event_contains_the_summary() {
 fn with_json_standard_output_contains_only_events_and_errors_keep_their_exit_codes() {
     let repo = repo();
     repo.write("dirt", "");
-    let said = repo.arborist(["garden", "--json"]).exits(2).shows();
+    let said = repo.arborist(["garden", "--json"]).exits(2).matches_snapshot();
     assert_eq!(events(&said.stdout()).len(), 0);
     repo.git(["clean", "-qf"]).succeeds();
     repo.arborist(["garden", "--json"]).succeeds();

@@ -44,7 +44,7 @@ fn work_outside_of_a_sparse_checkout_is_committed() {
 fn changes_in_a_submodule_fail_the_attempt_and_are_reported() {
     let repo = repo("echo new > sm/g");
     let _module = add_submodule(&repo);
-    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).matches_snapshot();
     assert_eq!(repo.read("sm/g"), "new\n", "nothing is lost");
 }
 
@@ -149,8 +149,8 @@ fn a_worktree_with_changes_in_assume_unchanged_files_is_not_removed() {
         let place = repo.arborist(["worktree", "path", task]).answer();
         repo.git(["-C", &place, "update-index", mark, "d/g"]).succeeds();
         std::fs::write(format!("{place}/d/g"), "mine\n").unwrap();
-        repo.arborist(["worktree", "remove", task]).exits(1).shows();
-        repo.arborist(["cleanup", "--older-than", "0"]).succeeds().shows();
+        repo.arborist(["worktree", "remove", task]).exits(1).matches_snapshot();
+        repo.arborist(["cleanup", "--older-than", "0"]).succeeds().matches_snapshot();
         assert_eq!(std::fs::read_to_string(format!("{place}/d/g")).unwrap(), "mine\n", "{mark}");
     }
 }
@@ -296,7 +296,7 @@ fn a_run_in_a_checkout_that_contains_an_untracked_repository_is_refused() {
             repo.git(["-C", "tool", "add", "-A"]).succeeds();
             repo.git(["-C", "tool", "commit", "-qm", "mine"]).succeeds();
         }
-        repo.arborist(["gardener", "--allow-dirty"]).exits(2).shows();
+        repo.arborist(["gardener", "--allow-dirty"]).exits(2).matches_snapshot();
         assert_eq!((repo.calls(), repo.read("tool/notes").as_str()), (0, "mine\n"));
         assert_eq!(repo.git(["for-each-ref", "refs/arborist/saved"]).answer(), "");
         repo.arborist(["gardener", "--session-branch"]).succeeds();

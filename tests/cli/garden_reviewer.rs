@@ -49,14 +49,14 @@ fn changes_of_a_reviewer_are_saved() {
 #[test]
 fn a_file_of_the_user_saved_during_a_review_can_be_restored_with_the_printed_command() {
     let repo = repo("echo mine > notes.txt");
-    let said = repo.arborist(["gardener"]).succeeds().shows().stderr();
+    let said = repo.arborist(["gardener"]).succeeds().matches_snapshot().stderr();
     assert!(!repo.path("notes.txt").exists());
     let (_, command) = said.split_once("if it is yours, run: git ").unwrap();
     let words: Vec<&str> = command.lines().next().unwrap().split_whitespace().collect();
     repo.git(words).succeeds();
     assert_eq!(repo.read("notes.txt"), "mine\n");
     let apart = self::repo("echo more >> work.txt");
-    let apart = apart.arborist(["gardener", "--isolate"]).succeeds().shows();
+    let apart = apart.arborist(["gardener", "--isolate"]).succeeds().matches_snapshot();
     apart.never("git restore");
 }
 
@@ -68,7 +68,7 @@ fn uncommitted_changes_of_the_user_survive_a_reviewer_that_overwrites_them() {
     repo.git(["add", "staged.txt"]).succeeds();
     repo.write("staged.txt", "mine, and more\n");
     let before = repo.git(["status", "--porcelain"]).answer();
-    repo.arborist(["gardener", "--allow-dirty"]).succeeds().shows();
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), before);
     assert_eq!(repo.git(["show", ":staged.txt"]).answer(), "mine");
     assert_eq!(
@@ -81,7 +81,7 @@ fn uncommitted_changes_of_the_user_survive_a_reviewer_that_overwrites_them() {
 fn the_approval_of_a_reviewer_that_always_changes_files_does_not_count() {
     let repo = repo("rm \"$ROOT/once\"; echo x > x.txt");
     let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(2);
-    said.shows();
+    said.matches_snapshot();
     assert_eq!(repo.calls(), 4, "one who works, three reviews");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
@@ -90,7 +90,7 @@ fn the_approval_of_a_reviewer_that_always_changes_files_does_not_count() {
 fn a_missing_verdict_and_a_budget_that_the_runner_cannot_measure_are_reported() {
     let repo = repo("");
     repo.agent("case \"$prompt\" in Review*) [ $n = 1 ] && echo 'looks fine to me' || echo APPROVED ;; *) echo $n > work.txt ;; esac");
-    repo.arborist(["garden", "--max-cost", "5"]).succeeds().shows();
+    repo.arborist(["garden", "--max-cost", "5"]).succeeds().matches_snapshot();
     repo.arborist(["garden", "-m", "more", "--new-run", "--max-time", "500"])
         .succeeds()
         .never("limits on costs and tokens have no effect");
@@ -102,7 +102,7 @@ fn a_tracked_configuration_that_changes_the_reviewer_needs_approval() {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", arborist_testkit::WORKER);
         repo.write(".arborist/config.toml", settings);
         repo.commit("settings\n");
-        repo.arborist(["garden"]).exits(2).shows();
+        repo.arborist(["garden"]).exits(2).matches_snapshot();
         assert_eq!(repo.calls(), 0);
         repo.arborist(["garden", "--yes"]).succeeds();
     }

@@ -70,11 +70,11 @@ fn a_flag_wins_over_the_plan_and_the_plan_over_the_configuration() {
 fn all_runners_that_the_plan_needs_are_checked_before_the_run_starts() {
     let planned = repo(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
     let head = planned.git(["rev-parse", "HEAD"]).answer();
-    planned.arborist(["gardener"]).exits(1).shows();
+    planned.arborist(["gardener"]).exits(1).matches_snapshot();
     let unknown = repo(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
-    unknown.arborist(["gardener"]).exits(1).shows();
+    unknown.arborist(["gardener"]).exits(1).matches_snapshot();
     for flag in ["--runner", "--implement-runner", "--review-runner", "--fallback"] {
-        unknown.arborist(["gardener", flag, "nope"]).exits(129).shows();
+        unknown.arborist(["gardener", flag, "nope"]).exits(129).matches_snapshot();
     }
     assert_eq!(planned.git(["rev-parse", "HEAD"]).answer(), head, "nothing has begun");
 }
@@ -82,9 +82,9 @@ fn all_runners_that_the_plan_needs_are_checked_before_the_run_starts() {
 #[test]
 fn the_fallback_runner_is_called_if_a_program_is_missing() {
     let repo = repo("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"second:small\"]\n");
-    repo.arborist(["garden"]).succeeds().shows();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
     assert_eq!(who(&repo), ["second:small", "second:small"]);
-    repo.arborist(["state", "T1"]).succeeds().shows();
+    repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn fallback_runners_can_be_set_by_option_and_for_each_step() {
     let flagged = repo("", WORKER, settings);
     flagged.arborist(["garden", "--fallback", "gemini", "--fallback", "second:x"]).succeeds();
     assert_eq!(who(&flagged), ["second:x", "second:x"]);
-    flagged.arborist(["garden", "--fallback", ":x"]).exits(129).shows();
+    flagged.arborist(["garden", "--fallback", ":x"]).exits(129).matches_snapshot();
     let wrong = repo("", WORKER, "fallback = [\"first:\"]\nrunner = \"first\"\n");
-    wrong.arborist(["garden"]).exits(1).shows();
+    wrong.arborist(["garden"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_fallback_runner_is_called_if_a_key_is_refused_or_a_limit_is_used_up() {
             .err(&format!("broken failed: {why}; calling second instead"))
             .err("T1 review \"a\" (second)");
         assert_eq!(who(&repo), ["broken:", "second:", "second:"], "he is not asked again for the review");
-        repo.arborist(["state", "T1"]).succeeds().shows();
+        repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
     }
 }
 
@@ -130,32 +130,32 @@ fn the_fallback_runner_is_called_if_a_key_is_refused_or_a_limit_is_used_up() {
 fn a_wrong_key_stops_the_run_and_uses_up_no_attempt() {
     let agent = TROUBLED.replace("DEED", "say true 401 'bad key'; exit 1");
     let repo = repo("", &agent, "runner = \"broken\"\n");
-    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
     assert_eq!(who(&repo).len(), 1, "it is not tried again and again");
     let log = repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("T1"), "nothing has failed: {log}");
     assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
     repo.arborist(["gardener", "--runner", "first"]).succeeds();
-    repo.arborist(["state", "T1"]).succeeds().shows();
+    repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn work_done_before_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
     let agent = TROUBLED.replace("DEED", "echo half > half.txt; say true 401 'bad key'; exit 1");
     let repo = repo("", &agent, "runner = \"broken\"\nmax-retries = 1\n");
-    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
     assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     repo.arborist(["gardener", "--runner", "first"]).succeeds();
-    repo.arborist(["state", "T1"]).succeeds().shows();
-    repo.arborist(["trailers", "check", "HEAD~4.."]).succeeds().shows();
+    repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
+    repo.arborist(["trailers", "check", "HEAD~4.."]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_refused_key_of_a_known_program_is_reported_with_the_way_to_log_in() {
     let repo = repo("", TROUBLED, "");
     repo.plant("claude", "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401,\"result\":\"Invalid API key\"}'\nexit 1\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -163,11 +163,11 @@ fn a_runner_from_a_tracked_file_needs_approval_even_as_a_fallback() {
     let repo = repo("", WORKER, "runner = \"first\"\nfallback = [\"evil\"]\n");
     repo.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
     repo.commit("configuration\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     let planned = self::repo(r#", "runner": "evil""#, WORKER, "runner = \"first\"\n");
     planned.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
     planned.commit("configuration\n");
-    planned.arborist(["garden"]).exits(2).shows();
+    planned.arborist(["garden"]).exits(2).matches_snapshot();
 }
 
 /// Tells of a session, and keeps what it was called with. The first attempt leaves a test failing.
@@ -197,7 +197,7 @@ fn the_next_attempt_resumes_the_session_of_the_agent_if_configured() {
         repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
         repo.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
         assert_eq!(who(&repo), expected, "a reviewer is always in a session of its own");
-        repo.arborist(["state", "T1"]).succeeds().shows();
+        repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
     }
 }
 
@@ -230,7 +230,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
 fn the_shell_runner_runs_the_command_of_a_task_and_needs_another_runner_for_the_review() {
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, arborist_testkit::WORKER);
-    repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(1).shows();
+    repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(1).matches_snapshot();
     repo.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
     assert_eq!(repo.read("lawn"), "mown\n");
 }
@@ -239,6 +239,6 @@ fn the_shell_runner_runs_the_command_of_a_task_and_needs_another_runner_for_the_
 fn a_plan_without_commands_is_refused_with_the_shell_runner() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
     let before = repo.git(["rev-parse", "HEAD"]).answer();
-    repo.arborist(["gardener", "--implement-runner", "shell"]).exits(1).shows();
+    repo.arborist(["gardener", "--implement-runner", "shell"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), before);
 }

@@ -79,7 +79,7 @@ fn a_runner_gets_its_configured_model_and_environment() {
 #[test]
 fn a_step_uses_its_configured_runner_and_model() {
     let repo = with("\n[steps.review]\nrunner = \"demo\"\nmodel = \"small\"");
-    repo.arborist(["garden"]).succeeds().shows();
+    repo.arborist(["garden"]).succeeds().matches_snapshot();
     assert_eq!(repo.calls(), 1, "the demo agent reviewed");
 }
 
@@ -89,9 +89,9 @@ fn the_events_setting_of_a_runner_selects_how_its_output_is_read() {
     let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
-    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).matches_snapshot();
     std::fs::write(&file, format!("{known}events = \"morse\"\n")).unwrap();
-    repo.arborist(["garden"]).exits(1).shows();
+    repo.arborist(["garden"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn commands_in_a_tracked_configuration_need_approval() {
     let repo = repo();
     repo.write(".arborist/config.toml", "test-command = \"touch ../ran\"\n");
     repo.commit("configuration\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("ran").exists());
     let mut command = repo.command("git", &repo.path(""));
     arborist_testkit::Run::of(command.env("ARBORIST_TRUST", "1").args(["arborist", "garden"]), b"")
@@ -125,7 +125,7 @@ fn an_environment_in_a_tracked_configuration_for_a_runner_of_the_user_needs_appr
     let repo = repo();
     repo.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
     repo.commit("configuration\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert_eq!(repo.calls(), 0);
 }
 
@@ -136,7 +136,7 @@ fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
     repo.commit("two tasks\n");
     repo.arborist(["garden"]).succeeds();
     repo.write(".arborist/config.toml", "max-retries = 3\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     repo.arborist(["garden", "--accept-changes"]).succeeds();
 }
 
@@ -296,7 +296,7 @@ fn a_report_or_log_folder_never_replaces_a_file() {
         let repo = with("");
         repo.write("notes", "precious");
         let before = repo.git(["rev-parse", "HEAD"]).answer();
-        repo.arborist(["garden", "--allow-dirty", option, folder]).exits(1).shows();
+        repo.arborist(["garden", "--allow-dirty", option, folder]).exits(1).matches_snapshot();
         assert_eq!(std::fs::read_to_string(repo.path("notes")).unwrap(), "precious", "{option}");
         assert_eq!(
             (repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()),

@@ -48,7 +48,7 @@ fn the_summary_lists_failed_and_waiting_tasks_and_the_next_command() {
     );
     assert_eq!(said.stdout(), expected);
     std::fs::write(repo.root().join("mended"), "").unwrap();
-    let said = repo.arborist(["gardener", "--retry-failed"]).succeeds().shows();
+    let said = repo.arborist(["gardener", "--retry-failed"]).succeeds().matches_snapshot();
     assert!(!said.stdout().contains("next"), "{}", said.stdout());
 }
 
@@ -56,17 +56,17 @@ fn the_summary_lists_failed_and_waiting_tasks_and_the_next_command() {
 fn the_summary_lists_tasks_that_were_not_started_with_their_state() {
     let repo = repo();
     let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
-    said.shows();
-    let said = repo.arborist(["gardener"]).exits(1).shows();
-    said.shows();
+    said.matches_snapshot();
+    let said = repo.arborist(["gardener"]).exits(1).matches_snapshot();
+    said.matches_snapshot();
 }
 
 #[test]
 fn the_summary_of_a_stopped_run_lists_what_was_done() {
     let repo = repo();
     repo.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
-    let said = repo.arborist(["gardener"]).exits(130).shows();
-    said.shows();
+    let said = repo.arborist(["gardener"]).exits(130).matches_snapshot();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn quiet_prints_only_errors() {
     assert_eq!(said.stderr(), "");
     let said = repo.arborist(["gardener", "-q", "--test-command", "true", "--max-retries", "1"]).exits(1);
     assert_eq!(said.stderr().lines().count(), 1, "{}", said.stderr());
-    said.shows();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn killed_attempts_do_not_count_but_the_run_stops_after_three() {
     for _ in 0..3 {
         assert!(![0, 2].contains(&run().code()));
     }
-    run().exits(2).shows();
+    run().exits(2).matches_snapshot();
 }
 
 /// What the summary says is to be typed next, typed.
@@ -101,9 +101,9 @@ fn the_next_command_in_the_summary_keeps_the_selected_tasks_and_options() {
     repo.write("notes.txt", "mine\n");
     let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
     let said = repo.arborist(options).exits(1);
-    let said = said.shows();
+    let said = said.matches_snapshot();
     std::fs::write(repo.root().join("mended"), "").unwrap();
-    run_command_from_summary(&repo, &said.stdout()).succeeds().shows().never("T001");
+    run_command_from_summary(&repo, &said.stdout()).succeeds().matches_snapshot().never("T001");
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn the_next_command_in_the_summary_raises_a_used_up_budget() {
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
     let said = repo.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
-    let said = said.shows();
-    let said = run_command_from_summary(&repo, &said.stdout()).exits(1).shows();
-    run_command_from_summary(&repo, &said.stdout()).succeeds().shows();
+    let said = said.matches_snapshot();
+    let said = run_command_from_summary(&repo, &said.stdout()).exits(1).matches_snapshot();
+    run_command_from_summary(&repo, &said.stdout()).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn the_summary_counts_changed_files_and_lists_tasks_without_changes() {
     let repo = repo();
     std::fs::write(repo.root().join("mended"), "").unwrap();
     let said = repo.arborist(["gardener"]).succeeds();
-    let said = said.shows();
-    said.shows();
+    let said = said.matches_snapshot();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -137,5 +137,5 @@ fn the_summary_of_a_run_stopped_by_a_failing_reviewer_lists_what_is_left() {
         "case \"$prompt\" in \"Review\"*) [ $ARBORIST_TASK = T001 ] || exit 3 ;; esac\n{WORKER}"
     ));
     repo.arborist(["gardener"]).exits(2).out("1 completed (T001), 2 left (T002, T003)");
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
 }

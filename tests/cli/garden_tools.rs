@@ -98,7 +98,7 @@ fn tool_commands_from_tracked_files_need_approval() {
         "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
     );
     repo.commit("a configuration\n");
-    repo.arborist(["gardener", "--tools"]).exits(2).shows();
+    repo.arborist(["gardener", "--tools"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("told").exists());
     repo.arborist(["gardener", "--tools", "--yes"]).succeeds();
     assert!(told(&repo).contains("app:hi=echo hi"));
@@ -107,5 +107,5 @@ fn tool_commands_from_tracked_files_need_approval() {
 #[test]
 fn a_runner_that_accepts_no_tools_runs_without_them_and_this_is_reported() {
     let repo = repo("\"nothing\"");
-    repo.arborist(["gardener", "--tools"]).succeeds().shows();
+    repo.arborist(["gardener", "--tools"]).succeeds().matches_snapshot();
 }

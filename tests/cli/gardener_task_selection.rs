@@ -42,24 +42,24 @@ fn done(repo: &TestRepo) -> String {
 #[test]
 fn the_only_option_runs_the_named_tasks_and_all_tasks_of_a_named_phase() {
     let repo = repo();
-    repo.arborist(["gardener", "--only", "T009"]).exits(1).shows();
+    repo.arborist(["gardener", "--only", "T009"]).exits(1).matches_snapshot();
     repo.arborist(["gardener", "--only", "T001", "--only", "T002", "--dry-run"]).succeeds().never("T003");
-    repo.arborist(["gardener", "--only", "T001"]).succeeds().shows();
+    repo.arborist(["gardener", "--only", "T001"]).succeeds().matches_snapshot();
     assert_eq!(done(&repo), "T001");
     let state = repo.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     let phase = state["tasks"][0]["id"].as_str().unwrap();
-    repo.arborist(["gardener", "--only", phase]).succeeds().shows();
+    repo.arborist(["gardener", "--only", phase]).succeeds().matches_snapshot();
     assert_eq!(done(&repo), "T001 T002");
 }
 
 #[test]
 fn the_until_option_runs_tasks_up_to_the_named_one() {
     let repo = repo();
-    repo.arborist(["gardener", "--until", "T003", "--dry-run"]).succeeds().shows().never("T004");
-    repo.arborist(["gardener", "--until", "T003"]).succeeds().shows();
+    repo.arborist(["gardener", "--until", "T003", "--dry-run"]).succeeds().matches_snapshot().never("T004");
+    repo.arborist(["gardener", "--until", "T003"]).succeeds().matches_snapshot();
     assert_eq!(done(&repo), "T001 T002 T003");
-    repo.arborist(["gardener", "--until", "T003"]).succeeds().shows();
+    repo.arborist(["gardener", "--until", "T003"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -67,28 +67,28 @@ fn failed_tasks_stay_failed_until_retry_failed_is_given() {
     let repo = repo();
     repo.write("../broken", "T002\n");
     let flags = ["gardener", "--max-retries", "1", "--keep-going"];
-    repo.arborist(flags).exits(1).shows();
-    repo.arborist(flags).exits(1).shows().never("completed");
+    repo.arborist(flags).exits(1).matches_snapshot();
+    repo.arborist(flags).exits(1).matches_snapshot().never("completed");
     repo.write("../broken", "");
     repo.arborist(flags).exits(1).never("completed");
-    repo.arborist(["gardener", "--retry-failed"]).succeeds().shows();
+    repo.arborist(["gardener", "--retry-failed"]).succeeds().matches_snapshot();
     assert_eq!(done(&repo), "T001 T002 T003 T004");
     repo.arborist(["state", "--exit-code"]).succeeds();
-    repo.arborist(["trailers", "log", "--task", "T002"]).succeeds().shows();
+    repo.arborist(["trailers", "log", "--task", "T002"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn without_keep_going_no_task_is_started_after_a_failure() {
     let repo = repo();
     repo.write("../broken", "T001\n");
-    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), 1);
 }
 
 #[test]
 fn a_checkbox_without_an_id_gets_an_id_made_from_its_text() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] [P] two\n", WORKER);
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     repo.arborist(["gardener"]).succeeds().never("completed");
 }
 
@@ -99,32 +99,32 @@ fn a_new_run_chooses_its_plan_file_again() {
     let tree = r#"{"nodes": {"T009": {"id": "T009", "name": "nine"}}, "root_ids": ["T009"]}"#;
     repo.write("task-tree.json", tree);
     repo.commit("another plan\n");
-    repo.arborist(["gardener", "--new-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--new-run"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn gardener_warns_once_about_a_missing_test_command_and_says_when_nothing_is_left() {
     let repo = TestRepo::planned("tasks.md", "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n", WORKER);
     let phase = repo.arborist(["garden", "phase-1"]).exits(1);
-    phase.shows();
+    phase.matches_snapshot();
     let warning = "the test step always passes";
     repo.arborist(["gardener", "--until", "T001"]).succeeds().err(warning);
-    repo.arborist(["gardener", "--dry-run"]).succeeds().shows().never("nothing is left");
+    repo.arborist(["gardener", "--dry-run"]).succeeds().matches_snapshot().never("nothing is left");
     repo.arborist(["gardener"]).succeeds().never(warning);
-    repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--dry-run"]).succeeds().matches_snapshot();
     repo.arborist(["gardener", "--new-run", "--dry-run"]).succeeds().out("T001 a\n").out("T002 b\n");
     repo.arborist(["gardener", "--new-run"]).succeeds().err(warning);
     let reports = repo.git(["ls-tree", "--name-only", "HEAD", "spec/reports/"]).answer();
     let names: Vec<&str> = reports.lines().filter(|name| name.contains("T001_run_")).collect();
     assert_eq!(names.len(), 2, "runs of one second have a report each: {reports}");
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_task_as_a_plain_argument_is_refused_with_the_needed_option() {
     let repo = repo();
-    let said = repo.arborist(["gardener", "T001"]).exits(129).shows();
-    said.shows();
+    let said = repo.arborist(["gardener", "T001"]).exits(129).matches_snapshot();
+    said.matches_snapshot();
     repo.arborist(["gardener", "--ony"]).exits(129).never("name tasks with");
 }
 
@@ -142,7 +142,7 @@ fn merged() -> TestRepo {
 fn tasks_that_a_merged_run_completed_are_not_done_again() {
     let repo = merged();
     let calls = repo.calls();
-    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
     repo.arborist(["gardener", "--session-branch"]).exits(2).err("in the run of 'feature'");
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("in the run of 'feature'");
@@ -167,7 +167,7 @@ fn no_agent_is_called_for_later_tasks_while_changes_of_a_failed_task_break_the_t
     let breaks = "case \"$ARBORIST_TASK\" in T001) echo x > red; exit ;; esac\n";
     let repo = TestRepo::planned("tasks.md", plan, &format!("{breaks}{WORKER}"));
     let run = ["gardener", "--keep-going", "--max-retries", "1", "--test-command", "! test -e red"];
-    repo.arborist(run).exits(1).shows();
+    repo.arborist(run).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), 1, "no agent is paid for the others");
     repo.arborist(&run[..1]).exits(1).err("because the changes of 'T001'");
     repo.arborist(["reset", "--drop", "T001"]).succeeds();
@@ -280,7 +280,7 @@ fn a_dry_run_names_the_failed_task_and_those_that_wait_for_it() {
     let repo = repo();
     std::fs::write(repo.root().join("broken"), "T002").unwrap();
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
-    repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--dry-run"]).succeeds().matches_snapshot();
     repo.arborist(["gardener", "--dry-run", "--retry-failed"]).succeeds().out("T002 fence it in").out("T004");
 }
 

@@ -11,7 +11,7 @@ fn init_writes_what_it_detects_as_a_valid_configuration() {
     let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let dirs = std::iter::once(repo.path("bin")).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(dirs).unwrap()).args(["arborist", "init"]);
-    Run::of(&mut command, b"").succeeds().shows();
+    Run::of(&mut command, b"").succeeds().matches_snapshot();
     let text = repo.read(".arborist/config.toml");
     assert!(text.contains("test-command = \"cargo test\""), "{text}");
     assert!(text.contains("runner = \""), "{text}");
@@ -38,10 +38,10 @@ fn init_writes_what_it_detects_as_a_valid_configuration() {
 #[test]
 fn init_never_overwrites_a_configuration_and_its_dry_run_writes_nothing() {
     let repo = TestRepo::init();
-    repo.arborist(["init", "--dry-run"]).succeeds().shows();
+    repo.arborist(["init", "--dry-run"]).succeeds().matches_snapshot();
     assert!(!repo.path(".arborist").exists());
     repo.arborist(["init"]).succeeds();
-    repo.arborist(["init"]).exits(1).shows();
+    repo.arborist(["init"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn init_installs_hooks_only_with_the_option() {
         );
     }
     let repo = TestRepo::init();
-    repo.arborist(["init", "--hooks"]).succeeds().shows();
+    repo.arborist(["init", "--hooks"]).succeeds().matches_snapshot();
     repo.arborist(["hooks", "test"]).succeeds();
     std::fs::remove_file(repo.path(".arborist/config.toml")).unwrap();
     repo.arborist(["init"]).succeeds().never("hooks install");

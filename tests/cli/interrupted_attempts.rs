@@ -66,8 +66,8 @@ fn after_three_interruptions_in_a_row_only_retry_failed_continues_a_task() {
     assert_eq!(repo.calls(), 3);
     std::fs::remove_file(&trigger).unwrap();
     for _ in 0..2 {
-        repo.arborist(["garden"]).exits(2).shows();
-        repo.arborist(["gardener"]).exits(2).shows();
+        repo.arborist(["garden"]).exits(2).matches_snapshot();
+        repo.arborist(["gardener"]).exits(2).matches_snapshot();
     }
     assert_eq!(repo.calls(), 3, "nobody is called");
     let task = state(&repo, "T1");

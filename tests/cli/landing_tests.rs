@@ -123,7 +123,7 @@ fn with_an_unapproved_test_command_from_a_record_nothing_lands_until_it_is_given
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     run(&repo, &["--test-command", NOT_BOTH]).exits(1);
     std::fs::remove_dir_all(repo.home().join(".local/state/git-arborist/approved")).unwrap();
-    repo.arborist(["merge", "run"]).exits(1).shows();
+    repo.arborist(["merge", "run"]).exits(1).matches_snapshot();
     assert_eq!(landed(&repo), 0, "nothing lands untested");
     repo.arborist(["merge", "run", "--test-command", NOT_BOTH]).exits(1);
     assert_eq!((landed(&repo), gates(&repo)), (1, vec!["test".to_owned()]));

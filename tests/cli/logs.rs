@@ -50,25 +50,25 @@ fn names(repo: &TestRepo, step: &str) -> Vec<String> {
 fn the_newest_attempt_is_shown_as_text() {
     let repo = turn_scripts::repo("claude", TALKER);
     repo.arborist(["gardener"]).succeeds();
-    repo.arborist(["logs", "T001"]).succeeds().shows().never("{\"type\"");
-    repo.arborist(["logs", "T001", "--step", "review"]).succeeds().shows();
+    repo.arborist(["logs", "T001"]).succeeds().matches_snapshot().never("{\"type\"");
+    repo.arborist(["logs", "T001", "--step", "review"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn event_streams_of_all_agent_programs_are_shown_as_text() {
     for program in ["claude", "codex", "gemini", "opencode"] {
         let repo = turn_scripts::recorded(program);
-        repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().shows().never("{\"");
+        repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().matches_snapshot().never("{\"");
     }
 }
 
 #[test]
 fn logs_can_be_selected_by_attempt_and_step() {
     let repo = rejected();
-    repo.arborist(["logs", "T001", "--attempt", "1"]).succeeds().shows();
+    repo.arborist(["logs", "T001", "--attempt", "1"]).succeeds().matches_snapshot();
     let newest = repo.arborist(["logs", "T001"]).succeeds().out("T001 implement, attempt 3");
     newest.never("T001 implement, attempt 1").never("T001 review, attempt 2");
-    repo.arborist(["logs", "T001", "--attempt", "2", "--step", "review"]).succeeds().shows();
+    repo.arborist(["logs", "T001", "--attempt", "2", "--step", "review"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn every_test_command_has_a_heading_and_all_of_its_output_in_the_log() {
     let repo = rejected();
     for attempt in ["1", "2"] {
         let shown = repo.arborist(["logs", "T001", "--step", "test", "--attempt", attempt]).succeeds();
-        shown.shows().out("PASSED OUTPUT").out("FAILED OUTPUT");
+        shown.matches_snapshot().out("PASSED OUTPUT").out("FAILED OUTPUT");
     }
 }
 
@@ -98,9 +98,9 @@ fn attempts_in_the_same_second_have_separate_logs() {
 #[test]
 fn without_an_argument_the_task_with_the_newest_log_is_shown() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
-    repo.arborist(["logs"]).exits(1).shows();
+    repo.arborist(["logs"]).exits(1).matches_snapshot();
     repo.arborist(["gardener"]).succeeds();
-    repo.arborist(["logs", "--step", "review"]).succeeds().shows();
+    repo.arborist(["logs", "--step", "review"]).succeeds().matches_snapshot();
     let below = repo.path("below");
     fs::create_dir(&below).unwrap();
     repo.arborist_in(&below, ["logs", "--step", "review"]).succeeds().out("T002 review");
@@ -110,11 +110,11 @@ fn without_an_argument_the_task_with_the_newest_log_is_shown() {
 fn a_missing_log_is_explained() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.arborist(["garden", "T001"]).succeeds();
-    repo.arborist(["logs", "T002"]).exits(1).shows();
-    repo.arborist(["logs", "T01"]).exits(1).shows();
-    repo.arborist(["logs", "T001", "--attempt", "2"]).exits(1).shows();
+    repo.arborist(["logs", "T002"]).exits(1).matches_snapshot();
+    repo.arborist(["logs", "T01"]).exits(1).matches_snapshot();
+    repo.arborist(["logs", "T001", "--attempt", "2"]).exits(1).matches_snapshot();
     fs::remove_file(repo.path("spec/logs").join(&names(&repo, "review")[0])).unwrap();
-    repo.arborist(["logs", "T001", "--step", "review"]).exits(1).shows();
+    repo.arborist(["logs", "T001", "--step", "review"]).exits(1).matches_snapshot();
     repo.arborist(["logs", "T001", "--attempt", "0"]).exits(129);
 }
 
@@ -153,7 +153,7 @@ fn the_transcript_of_a_turn_is_shown_with_its_prompt() {
     repo.arborist(["gardener"]).succeeds();
     let id = repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
     let id = id.trim();
-    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).succeeds().shows();
+    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).succeeds().matches_snapshot();
     let shown = repo.arborist(["session", "show", id, "--turn", "1", "--transcript", "--json"]).answer();
     let document: serde_json::Value = serde_json::from_str(&shown).unwrap();
     let said = document["transcript"].as_array().unwrap();
@@ -161,7 +161,7 @@ fn the_transcript_of_a_turn_is_shown_with_its_prompt() {
     assert_eq!(voices, ["prompt", "agent", "call", "tool"]);
     repo.arborist(["session", "show", id, "--transcript"]).exits(129);
     repo.git(["update-ref", "-d", &format!("refs/arborist/transcripts/{id}")]).succeeds();
-    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).exits(1).shows();
+    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).exits(1).matches_snapshot();
 }
 
 #[test]

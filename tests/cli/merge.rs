@@ -17,9 +17,9 @@ use serde_json::Value;
 fn complete_tasks_land_in_order_while_the_target_is_not_checked_out() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.elsewhere();
-    repo.merge(&["add", "T1", "T2"]).succeeds().shows();
-    repo.merge(&["list"]).succeeds().shows();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["add", "T1", "T2"]).succeeds().matches_snapshot();
+    repo.merge(&["list"]).succeeds().matches_snapshot();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(
         repo.subjects("main"),
         ["task(main@T2@merge): land \"T2 does it\"", "task(main@T1@merge): land \"T1 does it\""]
@@ -38,18 +38,18 @@ fn complete_tasks_land_in_order_while_the_target_is_not_checked_out() {
     }
     assert_eq!(repo.git(["rev-parse", "main^2"]).answer(), source, "a merge, never a fast-forward");
     repo.arborist(["trailers", "check", "main~2..main"]).succeeds();
-    repo.arborist(["state", "--scope", "main", "--exit-code"]).succeeds().shows();
+    repo.arborist(["state", "--scope", "main", "--exit-code"]).succeeds().matches_snapshot();
     repo.merge(&["list"]).succeeds().silent();
-    repo.merge(&["log"]).succeeds().shows();
-    repo.merge(&["status", "T1"]).succeeds().shows();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["log"]).succeeds().matches_snapshot();
+    repo.merge(&["status", "T1"]).succeeds().matches_snapshot();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_task_is_queued_and_landed_by_one_command_and_only_once() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
-    repo.merge(&["T1"]).succeeds().shows();
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.subjects("main").len(), 1);
     assert_eq!(repo.read("T1.txt"), "T1", "the checkout of the target came along");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
@@ -154,13 +154,13 @@ fn a_reset_task_cannot_land_again_before_it_has_run() {
 fn without_force_only_complete_tasks_can_be_queued() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.branch_off("T2", "test-pass");
-    repo.merge(&["add", "T2"]).exits(1).shows();
-    repo.merge(&["add", "T9", "--force"]).exits(1).shows();
-    repo.merge(&["statsu"]).exits(1).shows();
+    repo.merge(&["add", "T2"]).exits(1).matches_snapshot();
+    repo.merge(&["add", "T9", "--force"]).exits(1).matches_snapshot();
+    repo.merge(&["statsu"]).exits(1).matches_snapshot();
     repo.merge(&["list"]).succeeds().silent();
     repo.merge(&["add", "T2", "--force"]).succeeds();
-    repo.merge(&["run"]).exits(1).shows();
-    repo.merge(&["T2", "--force"]).succeeds().shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
+    repo.merge(&["T2", "--force"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -170,8 +170,8 @@ fn a_queued_task_that_was_reset_on_its_branch_does_not_land() {
     repo.on_branch("T1", |repo| {
         repo.commit(TaskCommit::new("T1", "reset").trailer("Session", "s1").to_string());
     });
-    repo.merge(&["run"]).exits(1).shows();
-    repo.merge(&["status"]).succeeds().shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
+    repo.merge(&["status"]).succeeds().matches_snapshot();
     assert!(repo.subjects("main").is_empty());
 }
 
@@ -184,13 +184,13 @@ fn a_queued_branch_lands_with_its_new_commits_but_a_rewritten_one_does_not() {
         repo.finish("T1");
     });
     repo.git(["update-ref", "refs/heads/arborist/task/main/T2", "main"]).succeeds();
-    repo.merge(&["run"]).exits(1).shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
     assert_eq!(repo.show("main", "more.txt"), "more");
-    repo.merge(&["status", "T2"]).succeeds().shows();
+    repo.merge(&["status", "T2"]).succeeds().matches_snapshot();
     repo.git(["update-ref", "-d", "refs/heads/arborist/task/main/T2"]).succeeds();
     repo.merge(&["run"]).exits(2);
-    repo.merge(&["status", "T2"]).exits(2).shows();
-    repo.merge(&["drop", "T2"]).succeeds().shows();
+    repo.merge(&["status", "T2"]).exits(2).matches_snapshot();
+    repo.merge(&["drop", "T2"]).succeeds().matches_snapshot();
     repo.merge(&["list"]).succeeds().silent();
 }
 
@@ -198,12 +198,12 @@ fn a_queued_branch_lands_with_its_new_commits_but_a_rewritten_one_does_not() {
 fn queueing_a_task_twice_keeps_one_ticket_which_new_work_updates() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
-    repo.merge(&["add", "T1"]).succeeds().shows();
+    repo.merge(&["add", "T1"]).succeeds().matches_snapshot();
     repo.on_branch("T1", |repo| {
         repo.write("more.txt", "more");
         repo.finish("T1");
     });
-    repo.merge(&["add", "T1"]).succeeds().shows();
+    repo.merge(&["add", "T1"]).succeeds().matches_snapshot();
     let queue: Value = serde_json::from_str(&repo.merge(&["list", "--json"]).answer()).unwrap();
     assert_eq!(queue["tickets"].as_array().unwrap().len(), 1);
     let tip = repo.git(["rev-parse", "arborist/task/main/T1"]).answer();
@@ -249,10 +249,10 @@ fn a_queued_task_waits_for_its_dependency_and_can_land_together_with_it() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b", "depends_on": ["T1"]}}, "root_ids": ["T1", "T2"]}"#;
     let repo = QueueRepo::planned(plan, &["T1", "T2"]);
     repo.merge(&["add", "T2", "--priority", "0"]).succeeds();
-    repo.merge(&["run"]).exits(1).shows();
-    repo.merge(&["status"]).succeeds().shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
+    repo.merge(&["status"]).succeeds().matches_snapshot();
     repo.merge(&["add", "T1"]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(repo.subjects("main"), ["task(main@T2@merge): land \"b\"", "task(main@T1@merge): land \"a\""]);
 }
 
@@ -261,8 +261,8 @@ fn a_task_whose_work_the_target_already_has_is_not_recorded_as_merged() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.git(["merge", "-q", "--ff-only", "arborist/task/main/T1"]).succeeds();
     repo.git(["branch", "-f", "arborist/task/main/T3", "main"]).succeeds();
-    repo.merge(&["T3", "--force"]).succeeds().shows();
-    repo.merge(&["log"]).succeeds().shows();
+    repo.merge(&["T3", "--force"]).succeeds().matches_snapshot();
+    repo.merge(&["log"]).succeeds().matches_snapshot();
     assert!(repo.subjects("main").iter().all(|subject| !subject.contains("@merge")));
 }
 
@@ -270,9 +270,9 @@ fn a_task_whose_work_the_target_already_has_is_not_recorded_as_merged() {
 fn another_target_is_used_only_if_an_option_names_an_existing_branch() {
     let repo = QueueRepo::with_finished(&["T1"]);
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["add", "T1", "--into", "develop"]).exits(1).shows();
+    repo.merge(&["add", "T1", "--into", "develop"]).exits(1).matches_snapshot();
     repo.git(["branch", "develop"]).succeeds();
-    repo.merge(&["T1", "--into", "develop"]).succeeds().shows();
+    repo.merge(&["T1", "--into", "develop"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
     assert_eq!(repo.show("develop", "T1.txt"), "T1");
     repo.git(["branch", "-D", "develop"]).succeeds();
@@ -307,7 +307,7 @@ fn an_untracked_gitattributes_file_does_not_change_the_result_of_a_merge() {
     }
     repo.write(".gitattributes", "* merge=union\n");
     repo.merge(&["add", "T1", "T2"]).succeeds();
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn merge_status_exits_with_1_if_a_ticket_waits_longer_than_the_limit() {
     repo.merge(&["add", "T1"]).succeeds();
     repo.merge(&["status"]).succeeds();
     repo.wait(3601);
-    repo.merge(&["status"]).exits(1).shows();
+    repo.merge(&["status"]).exits(1).matches_snapshot();
     repo.git(["config", "arborist.merge.wait-limit", "7200"]).succeeds();
     repo.merge(&["status"]).succeeds();
 }
@@ -341,7 +341,7 @@ fn only_one_process_lands_on_a_target_at_a_time() {
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
     let file = std::fs::File::create(&lock).unwrap();
     file.lock().unwrap();
-    repo.merge(&["run"]).exits(3).shows();
+    repo.merge(&["run"]).exits(3).matches_snapshot();
     // A child that another test is just starting may have a copy of the descriptor.
     file.unlock().unwrap();
     repo.merge(&["run"]).succeeds();
@@ -355,13 +355,13 @@ fn tasks_land_in_sha256_reftable_and_bare_repositories() {
         }
         let repo = QueueRepo::on(options, &["T1", "T2"]);
         repo.merge(&["add", "T1", "T2"]).succeeds();
-        repo.merge(&["run"]).succeeds().shows();
-        repo.merge(&["log"]).succeeds().shows();
+        repo.merge(&["run"]).succeeds().matches_snapshot();
+        repo.merge(&["log"]).succeeds().matches_snapshot();
     }
     let repo = QueueRepo::with_finished(&["T1"]);
     let bare = repo.root().join("bare.git");
     repo.git(["clone", "-q", "--mirror", ".", bare.to_str().unwrap()]).succeeds();
-    repo.arborist_in(&bare, ["merge", "T1"]).succeeds().shows();
+    repo.arborist_in(&bare, ["merge", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn a_checkout_that_is_switched_during_a_landing_keeps_its_branch_and_files() {
         std::fs::remove_file(repo.bin().join("git")).unwrap();
         assert!(repo.root().join("done").exists(), "{}", report.report());
         assert_eq!(repo.git(["rev-parse", "other"]).answer(), other, "{asked}: it was not asked for");
-        report.succeeds().shows();
+        report.succeeds().matches_snapshot();
         assert_eq!(repo.show("main", "T1.txt"), "T1");
         if asked.starts_with("read-tree") {
             assert_eq!(repo.git(["status", "--porcelain"]).answer(), " M kept.txt");
@@ -389,10 +389,10 @@ fn a_checkout_that_is_switched_during_a_landing_keeps_its_branch_and_files() {
 #[test]
 fn a_task_named_twice_in_a_command_counts_once() {
     let repo = QueueRepo::with_finished(&["T1"]);
-    repo.merge(&["add", "T1", "T1"]).succeeds().shows();
-    repo.merge(&["retry", "T1", "T1"]).succeeds().shows().never("tried again");
-    repo.merge(&["drop", "T1", "T1"]).succeeds().shows();
-    repo.merge(&["T1", "T1"]).succeeds().shows();
+    repo.merge(&["add", "T1", "T1"]).succeeds().matches_snapshot();
+    repo.merge(&["retry", "T1", "T1"]).succeeds().matches_snapshot().never("tried again");
+    repo.merge(&["drop", "T1", "T1"]).succeeds().matches_snapshot();
+    repo.merge(&["T1", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn a_task_that_was_done_in_the_checkout_has_nothing_to_land() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T2.txt", "T2");
     repo.finish("T2");
-    repo.merge(&["T2"]).succeeds().shows();
+    repo.merge(&["T2"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -427,12 +427,12 @@ fn a_missing_run_is_an_error_and_not_an_empty_queue() {
     let repo = QueueRepo::with_finished(&["T1"]);
     for verb in [&["list"][..], &["status"], &["log"], &["run"], &["add", "T1"]] {
         let said = repo.merge(&[verb, &["--scope", "nope"]].concat()).exits(1);
-        said.shows();
+        said.matches_snapshot();
     }
-    repo.arborist(["worktree", "list", "--scope", "nope"]).exits(1).shows();
+    repo.arborist(["worktree", "list", "--scope", "nope"]).exits(1).matches_snapshot();
     repo.merge(&["add", "T1"]).succeeds();
     repo.git(["branch", "-m", "main", "other"]).succeeds();
-    repo.merge(&["list", "--scope", "main"]).succeeds().shows();
+    repo.merge(&["list", "--scope", "main"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn an_unreadable_ticket_is_reported_and_blocks_no_other_ticket() {
     repo.write("garbage", "garbage");
     let blob = repo.git(["hash-object", "-w", "garbage"]).answer();
     repo.git(["update-ref", "refs/arborist/queue/tickets/main/T2", &blob]).succeeds();
-    repo.merge(&["status"]).succeeds().shows();
+    repo.merge(&["status"]).succeeds().matches_snapshot();
     repo.merge(&["list", "--json"]).succeeds().err("which could not be read");
     repo.merge(&["run"]).succeeds().out("1 landed (T1)").err("which could not be read");
     let again = repo.merge(&["T2"]).succeeds().out("1 landed (T2)").never("update-ref -d");

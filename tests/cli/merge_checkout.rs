@@ -10,14 +10,14 @@ fn a_landing_that_would_overwrite_files_is_parked_and_later_landings_stack_on_it
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
     repo.write("T1.txt", "the user's own");
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
     assert_eq!(repo.read("T1.txt"), "the user's own");
-    repo.merge(&["status"]).exits(2).shows();
-    repo.arborist(["state"]).succeeds().never("T1 does it  complete      not landed").shows();
-    repo.merge(&["T2"]).exits(2).shows();
+    repo.merge(&["status"]).exits(2).matches_snapshot();
+    repo.arborist(["state"]).succeeds().never("T1 does it  complete      not landed").matches_snapshot();
+    repo.merge(&["T2"]).exits(2).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
-    repo.merge(&["drop", "T1"]).exits(1).shows();
+    repo.merge(&["drop", "T1"]).exits(1).matches_snapshot();
 
     std::fs::remove_file(repo.path("T1.txt")).unwrap();
     repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
@@ -48,7 +48,7 @@ fn a_parked_landing_lands_with_the_next_merge_run_once_the_checkout_is_clean() {
     repo.write("T1.txt", "the user's own");
     repo.merge(&["T1"]).exits(2);
     std::fs::remove_file(repo.path("T1.txt")).unwrap();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(repo.read("T1.txt"), "T1");
 }
 
@@ -85,7 +85,7 @@ fn a_parked_landing_is_merged_again_if_the_user_has_committed_to_the_target() {
     repo.merge(&["T1"]).exits(2);
     std::fs::remove_file(repo.path("T1.txt")).unwrap();
     repo.commit("mine\n");
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["log", "-1", "--format=%s", "main^1"]).answer(), "mine");
     assert_ne!(repo.git(["for-each-ref", "refs/arborist/saved/landing"]).answer(), "");
 }
@@ -95,7 +95,7 @@ fn an_ignored_file_that_would_be_overwritten_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".git/info/exclude", "T1.txt\n");
     repo.write("T1.txt", "secret");
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     assert_eq!(repo.read("T1.txt"), "secret");
 }
 
@@ -109,10 +109,10 @@ fn a_target_in_the_middle_of_a_rebase_is_not_moved() {
     git.env("GIT_SEQUENCE_EDITOR", "sed -i s/^pick/edit/").args(["rebase", "-q", "-i", "HEAD~1"]);
     arborist_testkit::Run::of(&mut git, b"").succeeds();
     repo.merge(&["add", "T1", "--scope", "main"]).succeeds();
-    repo.merge(&["run", "--scope", "main"]).exits(2).shows();
+    repo.merge(&["run", "--scope", "main"]).exits(2).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
     repo.git(["rebase", "--continue"]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_checkout_whose_folder_is_gone_does_not_block_a_landing() {
     let gone = repo.root().join("gone");
     repo.git(["worktree", "add", "-q", gone.to_str().unwrap(), "main"]).succeeds();
     std::fs::remove_dir_all(&gone).unwrap();
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.show("main", "T1.txt"), "T1");
 }
 
@@ -133,9 +133,9 @@ fn a_missing_but_locked_worktree_of_the_target_parks_the_landing() {
     let gone = repo.root().join("gone");
     repo.git(["worktree", "add", "-q", "--lock", gone.to_str().unwrap(), "main"]).succeeds();
     std::fs::remove_dir_all(&gone).unwrap();
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     repo.git(["worktree", "unlock", gone.to_str().unwrap()]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn an_unfinished_merge_of_the_user_in_the_target_parks_the_landing() {
     repo.commit("side\n");
     repo.git(["checkout", "-q", "main"]).succeeds();
     repo.git(["merge", "-q", "--no-commit", "--no-ff", "side"]).succeeds();
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     repo.git(["merge", "--abort"]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn an_ignored_folder_at_the_path_of_a_new_file_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".git/info/exclude", "T1.txt/\n");
     repo.write("T1.txt/mine", "mine");
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     assert_eq!(repo.read("T1.txt/mine"), "mine");
 }
 
@@ -173,7 +173,7 @@ fn a_checkout_that_the_user_switches_just_before_its_update_is_not_touched() {
     );
     repo.plant("git", &script);
     let mut merge = repo.command("git-arborist-merge", &repo.path(""));
-    Run::of(merge.arg("T1"), b"").succeeds().shows();
+    Run::of(merge.arg("T1"), b"").succeeds().matches_snapshot();
     assert!(repo.root().join("switched").exists(), "the user was faster");
     assert!(!repo.root().join("touched").exists(), "no file was written");
     assert_eq!(repo.git(["branch", "--show-current"]).answer(), "other");
@@ -185,11 +185,11 @@ fn a_checkout_that_the_user_switches_just_before_its_update_is_not_touched() {
 fn a_parked_landing_that_the_user_has_merged_is_no_longer_parked() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "mine\n");
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     fs::remove_file(repo.path("T1.txt")).unwrap();
     repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    repo.merge(&["status"]).succeeds().shows().never("parked");
-    repo.merge(&["status", "T1"]).succeeds().shows().never("parked");
+    repo.merge(&["status"]).succeeds().matches_snapshot().never("parked");
+    repo.merge(&["status", "T1"]).succeeds().matches_snapshot().never("parked");
     repo.merge(&["list"]).succeeds().never("T1");
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }

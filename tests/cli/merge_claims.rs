@@ -44,14 +44,14 @@ fn a_claim_of_another_machine_is_respected_until_it_expires() {
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let claim = repo.commit_object(&tree, &[], claim_of_another_machine());
     repo.git(["update-ref", CLAIM, &claim]).succeeds();
-    repo.merge(&["run"]).exits(3).shows();
-    repo.merge(&["list"]).succeeds().shows();
+    repo.merge(&["run"]).exits(3).matches_snapshot();
+    repo.merge(&["list"]).succeeds().matches_snapshot();
     let status: Value = serde_json::from_str(&repo.merge(&["status", "--json"]).answer()).unwrap();
     assert_eq!((&status["drains"][0]["into"], &status["drains"][0]["process"]), (&"main".into(), &7.into()));
     assert!(repo.subjects("main").is_empty());
     repo.wait(601);
     repo.merge(&["list"]).succeeds().never("landed on by");
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(claims(&repo), "", "it is given back");
 }
 
@@ -65,7 +65,7 @@ fn a_claim_that_was_written_just_before_ours_wins() {
     let mut command = repo.command("git-arborist-merge", &repo.path(""));
     let run = Run::of(command.args(["run", "--scope", "main"]), b"");
     fs::remove_file(repo.bin().join("git")).unwrap();
-    run.exits(3).shows();
+    run.exits(3).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", CLAIM]).answer(), claim, "it is not theirs to take away");
     assert!(repo.subjects("main").is_empty());
 }
@@ -80,7 +80,7 @@ fn the_claim_of_a_dead_process_is_taken_over_at_once() {
     assert_eq!(claims(&repo), CLAIM, "it could not give it back");
     repo.merge(&["list"]).succeeds().never("landed on by");
     fs::write(repo.root().join("go"), "").unwrap();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     assert_eq!(claims(&repo), "");
 }
 

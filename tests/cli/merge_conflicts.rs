@@ -14,17 +14,17 @@ fn ticket(repo: &QueueRepo) -> Value {
 fn a_conflict_is_reported_with_its_file_its_kind_and_all_three_versions() {
     let repo = content();
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["T2"]).exits(2).shows();
+    repo.merge(&["T2"]).exits(2).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     let conflict = &ticket(&repo)["conflicts"][0];
     assert_eq!((&conflict["kind"], &conflict["paths"][0]), (&"content".into(), &"a.txt".into()));
     let text = |side: &str| repo.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
     assert_eq!([text("base"), text("ours"), text("theirs")], ["one", "ours", "theirs"]);
-    repo.merge(&["status", "T2"]).exits(2).shows();
+    repo.merge(&["status", "T2"]).exits(2).matches_snapshot();
     repo.merge(&["run"])
         .exits(2)
-        .shows()
+        .matches_snapshot()
         .err("resolve the conflict of T2 with: git arborist merge resolve T2");
 }
 
@@ -104,7 +104,7 @@ fn a_submodule_that_both_sides_changed_is_a_conflict() {
     }
     repo.git(["read-tree", "HEAD"]).succeeds();
     repo.elsewhere();
-    repo.merge(&["T1", "T2"]).exits(2).shows();
+    repo.merge(&["T1", "T2"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_conflict_does_not_block_other_tickets_of_the_queue() {
     let repo = content();
     repo.branch_off("T3", "complete");
     repo.merge(&["add", "T2", "T3"]).succeeds();
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
     assert!(repo.git(["rev-parse", "-q", "--verify", "arborist/task/main/T2"]).code() == 0);
 }
 
@@ -122,16 +122,16 @@ fn with_policy_all_or_nothing_all_named_tasks_land_or_none() {
     repo.branch_off("T3", "complete");
     repo.branch_off("T4", "complete");
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"]).exits(1).shows();
-    repo.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).shows();
+    repo.merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"]).exits(1).matches_snapshot();
+    repo.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
-    repo.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().shows();
+    repo.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().matches_snapshot();
 
     repo.branch_off("T5", "complete");
     repo.branch_off("T6", "complete");
     repo.git(["config", "arborist.merge.gates.check.command", "! test -e T6.txt"]).succeeds();
-    repo.merge(&["T5", "T6", "--policy", "all-or-nothing"]).exits(1).shows();
-    repo.merge(&["T5", "T6"]).exits(1).shows();
+    repo.merge(&["T5", "T6", "--policy", "all-or-nothing"]).exits(1).matches_snapshot();
+    repo.merge(&["T5", "T6"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn with_policy_first_only_the_first_task_that_can_land_does() {
         repo.branch_off(task, "complete");
     }
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.merge(&["T2", "T3", "T4", "--policy", "first"]).exits(2).shows();
-    repo.merge(&["log"]).succeeds().shows();
-    repo.merge(&["T3", "T5", "--policy", "1"]).succeeds().shows();
-    repo.merge(&["T5", "--policy", "most"]).exits(129).shows();
+    repo.merge(&["T2", "T3", "T4", "--policy", "first"]).exits(2).matches_snapshot();
+    repo.merge(&["log"]).succeeds().matches_snapshot();
+    repo.merge(&["T3", "T5", "--policy", "1"]).succeeds().matches_snapshot();
+    repo.merge(&["T5", "--policy", "most"]).exits(129).matches_snapshot();
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn paths_in_conflicts_print_no_escape_sequences() {
         |repo| repo.write(name, "theirs\n"),
     );
     repo.merge(&["T2"]).exits(2).never("\u{1b}");
-    repo.merge(&["status", "T2"]).exits(2).shows().never("\u{1b}");
+    repo.merge(&["status", "T2"]).exits(2).matches_snapshot().never("\u{1b}");
     repo.merge(&["resolve", "T2"]).succeeds();
-    repo.merge(&["resolve", "T2"]).exits(1).shows().never("\u{1b}");
+    repo.merge(&["resolve", "T2"]).exits(1).matches_snapshot().never("\u{1b}");
 }

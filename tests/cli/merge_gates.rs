@@ -33,7 +33,7 @@ fn a_gate_runs_on_exactly_the_commit_that_lands() {
     let command = format!("git rev-parse HEAD >> '{}'; cat T1.txt T2.txt kept.txt", tested.display());
     set_gate(&repo, &command);
     repo.write("kept.txt", "dirty");
-    repo.merge(&["T1", "T2"]).succeeds().shows();
+    repo.merge(&["T1", "T2"]).succeeds().matches_snapshot();
     let tested = std::fs::read_to_string(tested).unwrap();
     assert_eq!(tested.trim(), repo.git(["rev-parse", "main"]).answer());
     let trailers = repo.git(["log", "-2", "--format=%(trailers)", "main"]).answer();
@@ -46,18 +46,18 @@ fn a_gate_runs_on_exactly_the_commit_that_lands() {
 fn a_failed_gate_keeps_a_task_in_the_queue_and_names_its_log() {
     let repo = gated(&["T1"], "echo the roof leaks; ! test -e T1.txt");
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["T1"]).exits(1).shows();
+    repo.merge(&["T1"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
-    let status = repo.merge(&["status", "T1"]).exits(1).shows().stdout();
+    let status = repo.merge(&["status", "T1"]).exits(1).matches_snapshot().stdout();
     let log = status.split("(log: ").nth(1).unwrap().split(')').next().unwrap().to_owned();
     assert!(repo.read(&log).contains("the roof leaks"), "{log}");
-    repo.merge(&["run"]).exits(1).shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
     assert_eq!(runs(&repo), 3, "it is not tried again by itself");
-    repo.merge(&["log"]).succeeds().shows();
+    repo.merge(&["log"]).succeeds().matches_snapshot();
 
     set_gate(&repo, "true");
     repo.merge(&["retry", "T1"]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -68,18 +68,18 @@ fn a_task_that_failed_a_gate_is_tried_again_after_new_commits() {
         repo.git(["mv", "T1.txt", "T1.md"]).succeeds();
         repo.finish("T1");
     });
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn gate_results_recorded_by_another_process_are_not_trusted() {
     let repo = gated(&["T1"], "true");
     repo.elsewhere();
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     let results = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/gates"]).answer();
     assert_eq!(results.lines().count(), 1);
     repo.git(["update-ref", "refs/heads/main", "main^1"]).succeeds();
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     assert_eq!(runs(&repo), 2);
 }
 
@@ -95,7 +95,7 @@ fn a_gate_runs_again_if_the_target_moved_meanwhile() {
         repo.path("").display()
     );
     set_gate(&repo, &moves);
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["log", "-1", "--format=%s", "main^1"]).answer(), "user");
     assert_eq!(repo.show("main", "T1.txt"), "T1");
 }
@@ -130,11 +130,11 @@ fn a_gate_that_cannot_run_lands_nothing_and_fails_no_task() {
             .out("2 waiting for a gate that could not run (T1, T2); 1 gate run")
             .err(why);
         assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
-        repo.merge(&["list"]).succeeds().shows();
+        repo.merge(&["list"]).succeeds().matches_snapshot();
     }
     let repo = gated(&["T1"], "sleep 60");
     repo.git(["config", "arborist.merge.gates.check.timeout", "1"]).succeeds();
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_flaky_gate_runs_twice_and_both_results_are_recorded() {
         &repo,
         &format!("f='{}/once'; test -e \"$f\" || {{ touch \"$f\"; exit 1; }}", repo.root().display()),
     );
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
     let name = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/gates"]).answer();
     let said = repo.git(["log", "--format=%s", &name]).answer();
     assert_eq!(said, "gate: check is green\ngate: check is red");
@@ -153,13 +153,13 @@ fn a_flaky_gate_runs_twice_and_both_results_are_recorded() {
 #[test]
 fn red_target_decides_whether_tasks_land_on_a_target_that_already_fails_the_gate() {
     let repo = gated(&["T1", "T2"], "! test -e kept.txt");
-    repo.merge(&["T1"]).exits(2).shows();
-    repo.merge(&["list"]).succeeds().shows();
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
+    repo.merge(&["list"]).succeeds().matches_snapshot();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
     repo.git(["config", "arborist.merge.red-target", "land"]).succeeds();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
     repo.git(["config", "arborist.merge.red-target", "perhaps"]).succeeds();
-    repo.merge(&["run"]).exits(1).shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -172,11 +172,11 @@ fn if_one_gate_failed_before_tasks_must_still_pass_the_other_gates() {
     set("test", "! test -e T1.txt");
     repo.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let main = repo.git(["rev-parse", "main"]).answer();
-    repo.merge(&["T1"]).exits(1).shows();
+    repo.merge(&["T1"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
-    repo.merge(&["status", "T1"]).exits(1).shows();
+    repo.merge(&["status", "T1"]).exits(1).matches_snapshot();
 
-    repo.merge(&["T2", "T3"]).succeeds().shows();
+    repo.merge(&["T2", "T3"]).succeeds().matches_snapshot();
     for commit in ["main", "main^1"] {
         let message = repo.git(["log", "-1", "--format=%B", commit]).answer();
         assert!(message.contains("Arborist-Gate: test\n"), "{message}");
@@ -196,7 +196,7 @@ fn a_flaky_gate_after_one_that_failed_before_runs_again() {
         repo.git(["config", &format!("arborist.merge.gates.{gate}.command"), command]).succeeds();
     }
     repo.git(["config", "arborist.merge.red-target", "land"]).succeeds();
-    repo.merge(&["T1"]).succeeds().shows();
+    repo.merge(&["T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn one_failing_task_of_eight_is_found_in_few_gate_runs_and_the_others_land() {
 #[test]
 fn two_tasks_that_fail_a_gate_only_together_are_reported_as_such() {
     let repo = gated(&["T1", "T2", "T3"], "! test -e T1.txt || ! test -e T2.txt");
-    repo.merge(&["T1", "T2", "T3"]).exits(1).shows();
-    repo.merge(&["status", "T2"]).exits(1).shows();
+    repo.merge(&["T1", "T2", "T3"]).exits(1).matches_snapshot();
+    repo.merge(&["status", "T2"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_task_that_fails_only_with_a_recently_landed_one_is_reported_as_an_interacti
         repo.merge(&[landed]).succeeds();
     }
     repo.merge(&["T4"]).exits(1).err("T4 passes alone, but fails together with T2");
-    repo.merge(&["status", "T4"]).exits(1).shows();
+    repo.merge(&["status", "T4"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_task_that_fails_on_its_own_is_not_reported_as_an_interaction() {
 fn the_reason_why_a_gate_could_not_run_is_kept_until_it_runs() {
     let repo = gated(&["T1"], "no-such-program");
     repo.merge(&["T1"]).exits(2);
-    repo.merge(&["status"]).exits(2).shows();
+    repo.merge(&["status"]).exits(2).matches_snapshot();
     repo.merge(&["status", "--json"]).exits(2).out("could not run");
     repo.merge(&["log"]).succeeds().err("no queued task has an outcome yet");
     repo.plant("no-such-program", "#!/bin/sh\n");
@@ -265,11 +265,11 @@ fn the_reason_why_a_gate_could_not_run_is_kept_until_it_runs() {
 fn the_batch_size_can_be_configured() {
     let repo = gated(&["T1", "T2", "T3"], "true");
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();
-    repo.merge(&["T1", "T2"]).succeeds().shows();
+    repo.merge(&["T1", "T2"]).succeeds().matches_snapshot();
     repo.git(["config", "arborist.merge.batch", "auto"]).succeeds();
-    repo.merge(&["T3"]).succeeds().shows();
+    repo.merge(&["T3"]).succeeds().matches_snapshot();
     repo.git(["config", "arborist.merge.batch", "many"]).succeeds();
-    repo.merge(&["run"]).exits(1).shows();
+    repo.merge(&["run"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn files_and_branches_of_a_gate_are_not_seen_by_the_next_gate() {
         "! test -e left.txt && touch left.txt && git checkout -q -b mine 2>/dev/null; test -e left.txt",
     );
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();
-    repo.merge(&["T1", "T2"]).succeeds().shows();
+    repo.merge(&["T1", "T2"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -293,21 +293,21 @@ fn ignored_files_are_removed_before_the_next_gate_unless_merge_keep_names_them()
     repo.git(["config", "arborist.worktree.copy", ".env"]).succeeds();
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();
     set_gate(&repo, "test -e .env && ! test -e a.o && mkdir cache && touch a.o cache/b left.txt");
-    repo.merge(&["T1", "T2"]).succeeds().shows();
+    repo.merge(&["T1", "T2"]).succeeds().matches_snapshot();
 
     repo.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
     set_gate(&repo, "test -e .env && ! test -e a.o && test -e cache/b && ! test -e left.txt");
-    repo.merge(&["T3"]).succeeds().shows();
+    repo.merge(&["T3"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_gate_runs_only_if_its_paths_are_changed() {
     let repo = gated(&["T1", "T2"], "false");
     repo.git(["config", "arborist.merge.gates.check.when", "T2.*"]).succeeds();
-    repo.merge(&["T1"]).succeeds().shows().never("gate run");
+    repo.merge(&["T1"]).succeeds().matches_snapshot().never("gate run");
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: none"), "{trailers}");
-    repo.merge(&["T2"]).exits(2).shows();
+    repo.merge(&["T2"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -321,13 +321,13 @@ fn gates_of_the_repository_need_consent_and_are_read_from_the_accepted_commit() 
     repo.run_start("main", "s1");
     repo.branch_off("T1", "complete");
     repo.branch_off("T2", "complete");
-    repo.merge(&["T1"]).exits(2).shows();
+    repo.merge(&["T1"]).exits(2).matches_snapshot();
     repo.write(
         ".arborist/config.toml",
         "[merge]\ngates = [{ name = \"evil\", command = \"touch ../evil\" }]\n",
     );
     repo.elsewhere();
-    repo.merge(&["T1", "--yes"]).succeeds().shows();
+    repo.merge(&["T1", "--yes"]).succeeds().matches_snapshot();
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: one, two"), "{trailers}");
     repo.merge(&["T2"]).succeeds();
@@ -341,7 +341,7 @@ fn a_task_that_conflicts_with_another_of_its_batch_waits_for_the_next_batch() {
         repo.write("T1.txt", "mine");
         repo.finish("T2");
     });
-    repo.merge(&["T1", "T2"]).exits(2).shows();
+    repo.merge(&["T1", "T2"]).exits(2).matches_snapshot();
     assert_eq!(repo.show("main", "T1.txt"), "T1");
 }
 
@@ -349,22 +349,22 @@ fn a_task_that_conflicts_with_another_of_its_batch_waits_for_the_next_batch() {
 fn gates_changed_since_the_start_of_the_run_must_be_accepted_first() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".arborist/config.toml", "[merge]\ngates = [{ name = \"g\", command = \"false\" }]\n");
-    repo.merge(&["T1", "--yes"]).exits(2).shows();
+    repo.merge(&["T1", "--yes"]).exits(2).matches_snapshot();
     assert!(repo.subjects("main").is_empty());
     std::fs::remove_file(repo.path(".arborist/config.toml")).unwrap();
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_target_that_fails_the_gate_itself_is_detected_in_few_gate_runs() {
     let repo = gated(&["T1", "T2", "T3", "T4"], "false");
-    repo.merge(&["T1", "T2", "T3", "T4"]).exits(2).shows();
+    repo.merge(&["T1", "T2", "T3", "T4"]).exits(2).matches_snapshot();
     assert_eq!(runs(&repo), 7);
     // Another process believes nothing that stands in refs, and finds it out for itself.
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
     repo.wait(3601);
     set_gate(&repo, "false || true");
-    repo.merge(&["run"]).succeeds().shows();
+    repo.merge(&["run"]).succeeds().matches_snapshot();
 }
 
 #[test]

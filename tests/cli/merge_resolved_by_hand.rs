@@ -13,7 +13,7 @@ fn with_merge_assist_off_no_agent_is_called_for_a_conflict() {
     let repo = content();
     repo.agent("echo both > a.txt");
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.merge(&["T2"]).exits(2).shows();
+    repo.merge(&["T2"]).exits(2).matches_snapshot();
     assert_eq!(repo.calls(), 0);
 }
 
@@ -21,22 +21,22 @@ fn with_merge_assist_off_no_agent_is_called_for_a_conflict() {
 fn a_resolution_by_hand_in_a_worktree_is_merged_and_tested() {
     let repo = content();
     repo.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
-    repo.merge(&["resolve", "T2"]).exits(1).shows();
+    repo.merge(&["resolve", "T2"]).exits(1).matches_snapshot();
     repo.merge(&["T2"]).exits(2);
     let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
     assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("<<<<<<<"));
-    repo.merge(&["resolve", "T2"]).exits(1).shows();
+    repo.merge(&["resolve", "T2"]).exits(1).matches_snapshot();
     repo.branch_off("T3", "complete");
     repo.merge(&["T3"]).succeeds();
     fs::write(place.join("a.txt"), "both\n").unwrap();
     repo.git_in(&place, ["add", "a.txt"]).succeeds();
-    repo.merge(&["resolve", "T2"]).succeeds().shows();
+    repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot();
     assert!(!place.exists());
     assert_eq!(repo.show("main", "a.txt"), "both");
     assert_eq!(repo.show("main", "T3.txt"), "T3");
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: person"), "{trailers}");
-    repo.merge(&["log"]).succeeds().shows();
+    repo.merge(&["log"]).succeeds().matches_snapshot();
     repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
@@ -44,9 +44,9 @@ fn a_resolution_by_hand_in_a_worktree_is_merged_and_tested() {
 fn merge_resolve_can_be_completed_from_inside_its_worktree() {
     let repo = content();
     repo.merge(&["T2"]).exits(2);
-    let opened = repo.merge(&["resolve", "T2"]).succeeds().shows();
+    let opened = repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot();
     let place = PathBuf::from(opened.stdout().trim_end());
-    repo.arborist_in(&place, ["merge", "status", "T2"]).exits(2).shows();
+    repo.arborist_in(&place, ["merge", "status", "T2"]).exits(2).matches_snapshot();
     fs::write(place.join("a.txt"), "both\n").unwrap();
     let said = repo.arborist_in(&place, ["merge", "resolve", "T2"]).succeeds();
     let main = repo.path("").canonicalize().unwrap();
@@ -69,20 +69,20 @@ fn two_runs_with_the_same_task_get_separate_resolution_worktrees() {
     repo.write("a.txt", "our others\n");
     repo.commit("meanwhile\n");
     repo.git(["checkout", "-q", "main"]).succeeds();
-    repo.merge(&["T2", "--scope", "other"]).exits(2).shows();
-    repo.merge(&["resolve", "T2"]).exits(1).shows();
+    repo.merge(&["T2", "--scope", "other"]).exits(2).matches_snapshot();
+    repo.merge(&["resolve", "T2"]).exits(1).matches_snapshot();
     let other = |verb: &str| repo.merge(&[verb, "T2", "--scope", "other"]);
     repo.merge(&["T2"]).exits(2);
-    other("status").exits(2).shows();
+    other("status").exits(2).matches_snapshot();
     let first = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
     fs::write(first.join("a.txt"), "by hand\n").unwrap();
     let opened = other("resolve").succeeds().never("are kept as");
     let second = PathBuf::from(opened.stdout().trim_end());
     assert_ne!(first, second);
     assert_eq!(fs::read_to_string(first.join("a.txt")).unwrap(), "by hand\n");
-    repo.merge(&["resolve", "T2"]).succeeds().shows().never("still there");
+    repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot().never("still there");
     fs::write(second.join("a.txt"), "other hands\n").unwrap();
-    repo.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().shows();
+    repo.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().matches_snapshot();
     assert_eq!(repo.show("main", "a.txt"), "by hand");
     assert_eq!(repo.show("other", "a.txt"), "other hands");
 }
@@ -95,9 +95,9 @@ fn a_resolution_begun_by_hand_survives_an_attempt_of_an_agent() {
     fs::write(place.join("a.txt"), "by hand\n").unwrap();
     repo.agent("echo more >> a.txt");
     repo.merge(&["retry", "T2"]).succeeds();
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
     assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "by hand\n");
-    repo.merge(&["resolve", "T2"]).succeeds().shows();
+    repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot();
     assert_eq!(repo.show("main", "a.txt"), "by hand");
 }
 
@@ -112,7 +112,7 @@ fn an_outdated_resolution_by_hand_is_saved_before_a_new_merge_replaces_it() {
         repo.finish("T2");
     });
     repo.merge(&["run"]).exits(2);
-    repo.merge(&["resolve", "T2"]).succeeds().shows();
+    repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot();
     assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("theirs again"));
     let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     assert_eq!(repo.show(&saved, "a.txt"), "by hand");
@@ -129,10 +129,10 @@ fn an_unneeded_resolution_worktree_is_removed_unless_it_was_changed() {
         }
         repo.agent("echo both > a.txt");
         repo.merge(&["retry", "T2"]).succeeds();
-        let landed = repo.merge(&["run"]).succeeds().shows();
+        let landed = repo.merge(&["run"]).succeeds().matches_snapshot();
         assert_eq!(place.exists(), is_touched);
         if is_touched {
-            landed.shows();
+            landed.matches_snapshot();
             assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "half\n");
         }
     }
@@ -144,15 +144,15 @@ fn the_trailer_still_names_the_agent_if_a_person_resolves_the_next_conflict() {
     repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
     let gate = "test -e \"$HOME/ready\" || exit 127";
     repo.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
-    repo.merge(&["T2"]).exits(2).shows();
+    repo.merge(&["T2"]).exits(2).matches_snapshot();
     repo.write("a.txt", "ours again\n");
     repo.commit("meanwhile\n");
     fs::write(repo.home().join("ready"), "").unwrap();
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.merge(&["run"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).matches_snapshot();
     let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
     fs::write(place.join("a.txt"), "all\n").unwrap();
-    repo.merge(&["resolve", "T2"]).succeeds().shows();
+    repo.merge(&["resolve", "T2"]).succeeds().matches_snapshot();
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
 }
@@ -249,7 +249,7 @@ fn a_conflict_of_another_task_does_not_fail_a_resolution() {
 #[test]
 fn a_task_that_is_reset_is_no_longer_queued() {
     let repo = two_conflicts();
-    repo.arborist(["reset", "T2"]).succeeds().shows();
+    repo.arborist(["reset", "T2"]).succeeds().matches_snapshot();
     repo.merge(&["status"]).exits(2).out("T3").never("T2");
     repo.arborist(["reset", "T3"]).succeeds();
     repo.merge(&["status"]).succeeds().out("nothing is queued");

@@ -77,7 +77,7 @@ fn after_an_agent_removes_the_git_directory_the_outer_repository_is_never_used()
 #[test]
 fn nothing_is_written_to_the_path_of_a_removed_git_directory() {
     let (outer, inner) = nested(&[], "rm -rf .git");
-    run(&outer, &inner, &["gardener"]).exits(128).shows();
+    run(&outer, &inner, &["gardener"]).exits(128).matches_snapshot();
     assert!(!inner.join(".git").exists(), "{:?}", files(&inner.join(".git")));
 }
 

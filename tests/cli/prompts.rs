@@ -84,7 +84,7 @@ fn configured_files_are_named_to_agents_and_reviewers() {
 #[test]
 fn a_dry_run_prints_the_prompts() {
     let repo = repo();
-    repo.arborist(["garden", "--dry-run", "-v"]).succeeds().shows();
+    repo.arborist(["garden", "--dry-run", "-v"]).succeeds().matches_snapshot();
     repo.arborist(["gardener", "--dry-run", "--verbose"])
         .succeeds()
         .out("Implement task T003: Create the form");
@@ -110,7 +110,7 @@ fn a_template_has_to_be_approved_and_changes_the_prompt() {
     );
     repo.write(".arborist/prompts/review.md", "{prompt}\n\nBe strict.\n");
     repo.commit("templates\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     assert_eq!(repo.calls(), 0);
     repo.arborist(["garden", "--yes"]).succeeds();
     let prompt = repo.prompt(0);
@@ -145,7 +145,7 @@ fn a_template_that_changed_since_the_start_of_a_run_stops_the_run() {
         "it is frozen with the run"
     );
     repo.write(".arborist/prompts/implement.md", "{prompt}\nTwo.\n");
-    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden"]).exits(2).matches_snapshot();
     repo.arborist(["garden", "--accept-changes"]).exits(2).err("you have not approved them");
     repo.arborist(["garden", "--accept-changes", "--yes"]).succeeds();
     assert!(repo.prompt(2).trim_end().ends_with("Two."), "{}", repo.prompt(2));
@@ -155,10 +155,10 @@ fn a_template_that_changed_since_the_start_of_a_run_stops_the_run() {
 fn a_mistyped_template_or_placeholder_is_refused() {
     let repo = repo();
     repo.write(".arborist/prompts/implemnt.md", "x\n");
-    repo.arborist(["garden"]).exits(1).shows();
+    repo.arborist(["garden"]).exits(1).matches_snapshot();
     std::fs::remove_file(repo.path(".arborist/prompts/implemnt.md")).unwrap();
     repo.write(".arborist/prompts/implement.md", "Do {tsk}.\n");
-    repo.arborist(["garden"]).exits(1).shows();
+    repo.arborist(["garden"]).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), 0);
 }
 

@@ -78,7 +78,7 @@ fn a_protected_file_cannot_be_deleted_moved_or_replaced() {
 #[test]
 fn every_attempt_that_changes_a_protected_file_fails() {
     let repo = protected(PLAN, "echo false > tests/old.sh");
-    repo.arborist(["garden", "--max-retries", "2"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "2"]).exits(1).matches_snapshot();
 }
 
 /// Two tasks, of which the first weakens the test that the second fails.
@@ -332,7 +332,7 @@ fn an_unusable_pathspec_is_an_error_before_anything_runs() {
     ] {
         let repo = repo(plan, "true");
         repo.git(["config", "arborist.protect", key]).succeeds();
-        repo.arborist(["garden"]).exits(1).shows();
+        repo.arborist(["garden"]).exits(1).matches_snapshot();
         assert_eq!(repo.calls(), 0);
     }
 }
@@ -390,7 +390,7 @@ fn a_path_that_looks_like_a_mistyped_permission_can_be_allowed() {
 fn permissions_of_a_plan_are_shown_before_they_are_used() {
     let repo = repo("- [ ] T001 [allow:tests/old.sh] do it\n- [ ] T002 more\n", "true");
     for args in [&["plan"][..], &["plan", "--check"], &["gardener", "--dry-run"]] {
-        repo.arborist(args).succeeds().shows();
+        repo.arborist(args).succeeds().matches_snapshot();
     }
 }
 
@@ -415,7 +415,7 @@ fn permissions_and_commands_that_a_changed_plan_adds_are_named() {
         "tasks.md",
         "- [x] T001 do it\n- [ ] T002 [allow:tests/old.sh] more\n- [ ] T003 [allow:fewer-tests] new\n",
     );
-    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener"]).exits(2).matches_snapshot();
     let accepted = repo.arborist(["gardener", "--accept-changes", "--allow-dirty"]);
     let said = accepted.report();
     accepted.succeeds();

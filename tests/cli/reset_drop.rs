@@ -33,7 +33,7 @@ fn reset_names_changes_of_the_task_that_are_still_in_the_tree() {
     let repo = failed(&[]);
     let before = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let said = repo.arborist(["reset", "T1"]).succeeds();
-    said.shows().never("theirs.txt");
+    said.matches_snapshot().never("theirs.txt");
     assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]).answer(), before);
 }
 
@@ -46,7 +46,7 @@ fn drop_undoes_and_saves_only_the_changes_of_the_task() {
         }
         let before = repo.git(["rev-parse", "HEAD"]).answer();
         repo.write("notes.txt", "not committed\n");
-        repo.arborist(["reset", "--drop", "T1"]).succeeds().shows();
+        repo.arborist(["reset", "--drop", "T1"]).succeeds().matches_snapshot();
         assert_eq!(files(&repo), "changed.txt\ngone.txt\ntask-tree.json\ntheirs.txt");
         assert_eq!(repo.git(["show", "HEAD:changed.txt"]).answer(), DROPPED);
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "?? notes.txt");
@@ -55,7 +55,7 @@ fn drop_undoes_and_saves_only_the_changes_of_the_task() {
         assert_eq!(saved, before);
         let subject = repo.git(["log", "-1", "--format=%s"]).answer();
         assert!(subject.starts_with("task(main@T1@reset)"), "{subject}");
-        repo.arborist(["reset", "--drop", "T1"]).succeeds().shows();
+        repo.arborist(["reset", "--drop", "T1"]).succeeds().matches_snapshot();
         repo.git(["stash", "-qu"]).succeeds();
         repo.agent(
             "case \"$prompt\" in Review*) cp \"$ROOT/prompts/$n\" \"$ROOT/review\"; echo APPROVED; exit ;; esac\necho fine > good.py",
@@ -86,7 +86,7 @@ fn drop_refuses_to_overwrite_uncommitted_changes() {
             }
         }
         let before = (repo.git(["rev-parse", "HEAD"]).answer(), repo.git(["status", "--porcelain"]).answer());
-        repo.arborist(["reset", "--drop", "T1"]).exits(2).shows();
+        repo.arborist(["reset", "--drop", "T1"]).exits(2).matches_snapshot();
         let after = (repo.git(["rev-parse", "HEAD"]).answer(), repo.git(["status", "--porcelain"]).answer());
         assert_eq!(before, after, "{deed}");
         assert_eq!(repo.git(["for-each-ref", "refs/arborist/saved"]).answer(), "", "{deed}");
@@ -109,7 +109,7 @@ fn a_killed_drop_is_completed_by_the_next_one() {
 fn in_lanes_drop_saves_the_task_branch_and_the_next_run_starts_a_new_one() {
     let repo = failed(&["--isolate"]);
     let own = repo.git(["for-each-ref", "--format=%(objectname)", "refs/heads/arborist/task"]).answer();
-    repo.arborist(["reset", "--drop", "T1"]).succeeds().shows();
+    repo.arborist(["reset", "--drop", "T1"]).succeeds().matches_snapshot();
     let saved = repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
     assert!(saved.contains(&own), "{saved}");
     repo.agent("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho fine > good.py");

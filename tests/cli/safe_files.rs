@@ -59,7 +59,7 @@ fn links_that_an_agent_plants_in_the_git_directory_are_undone_and_their_targets_
             let repo = repo(&format!("{PLANT}; {deed}; ls \"$ROOT/precious\" > /dev/null"));
             let config = repo.read(".git/config");
             let before = files_outside(&repo);
-            run_with_timeout(&repo, args).succeeds().shows();
+            run_with_timeout(&repo, args).succeeds().matches_snapshot();
             let after = files_outside(&repo);
             let file = repo.root().join("precious/file");
             assert!(
@@ -114,7 +114,7 @@ fn a_plan_may_be_a_link_to_a_file_inside_the_repository_but_not_outside() {
     fs::remove_file(repo.path("tasks.md")).unwrap();
     symlink("plans/real.md", repo.path("tasks.md")).unwrap();
     repo.commit("a linked plan\n");
-    run_with_timeout(&repo, &["gardener", "--dry-run"]).succeeds().shows();
+    run_with_timeout(&repo, &["gardener", "--dry-run"]).succeeds().matches_snapshot();
     fs::remove_file(repo.path("tasks.md")).unwrap();
     symlink("../precious/file", repo.path("tasks.md")).unwrap();
     repo.commit("a plan elsewhere\n");

@@ -32,8 +32,8 @@ fn an_external_driver_records_a_session_from_start_to_end() {
     repo.arborist(["session", "end", "--session", &id, "-m", "that was it"]).succeeds();
     let list = repo.arborist(["session", "list"]).succeeds().out(&id).out("complete").out("session ");
     assert!(list.stdout().contains("main"), "{}", list.stdout());
-    repo.arborist(["session", "show", &id]).succeeds().shows();
-    repo.arborist(["session", "checkpoint", "--session", &id]).exits(1).shows();
+    repo.arborist(["session", "show", &id]).succeeds().matches_snapshot();
+    repo.arborist(["session", "checkpoint", "--session", &id]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -57,21 +57,21 @@ fn session_ids_may_be_abbreviated_and_wrong_ids_are_explained() {
     for id in ["ab12", "ab34"] {
         assert_eq!(repo.arborist(["session", "start", "--id", id]).answer(), id);
     }
-    repo.arborist(["session", "show", "ab1"]).succeeds().shows();
-    repo.arborist(["session", "show", "ab"]).exits(1).shows();
-    repo.arborist(["session", "show", "x"]).exits(1).shows();
-    repo.arborist(["session", "start", "--id", "ab12"]).exits(1).shows();
-    repo.arborist(["session", "show", "ab1", "--turn", "1"]).exits(1).shows();
+    repo.arborist(["session", "show", "ab1"]).succeeds().matches_snapshot();
+    repo.arborist(["session", "show", "ab"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "show", "x"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "start", "--id", "ab12"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "show", "ab1", "--turn", "1"]).exits(1).matches_snapshot();
     repo.arborist(["session", "show", "ab1", "--patch"]).exits(129);
 }
 
 #[test]
 fn commands_say_so_if_no_session_is_recorded() {
     let repo = TestRepo::init();
-    repo.arborist(["session", "list"]).succeeds().silent().shows();
+    repo.arborist(["session", "list"]).succeeds().silent().matches_snapshot();
     assert_eq!(json(&repo, &["list"])["sessions"], serde_json::json!([]));
-    repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
-    repo.arborist(["session", "which", "nonsense"]).exits(1).shows();
+    repo.arborist(["session", "which", "HEAD"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "which", "nonsense"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn session_which_ignores_a_commit_that_names_a_missing_session() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "implement-pass").trailer("Session", "s1").to_string());
-    repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
+    repo.arborist(["session", "which", "HEAD"]).exits(1).matches_snapshot();
     repo.arborist(["session", "start", "--id", "s1"]).succeeds();
-    repo.arborist(["session", "which", "HEAD"]).succeeds().shows();
+    repo.arborist(["session", "which", "HEAD"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn records_are_written_only_on_the_branch_of_their_session() {
     let repo = TestRepo::init();
     let id = begin(&repo);
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
-    repo.arborist(["session", "end", "--session", &id]).exits(2).shows();
+    repo.arborist(["session", "end", "--session", &id]).exits(2).matches_snapshot();
     repo.git(["switch", "-q", "--detach"]).succeeds();
-    repo.arborist(["session", "start"]).exits(128).shows();
+    repo.arborist(["session", "start"]).exits(128).matches_snapshot();
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_run_on_a_session_branch_leaves_the_checkout_unchanged() {
     repo.git(["add", "staged.txt"]).succeeds();
     repo.write("mine.txt", "mine\n");
     let (before, base) = (checkout(&repo), repo.git(["rev-parse", "HEAD"]).answer());
-    let run = repo.arborist(APART).succeeds().shows();
+    let run = repo.arborist(APART).succeeds().matches_snapshot();
     assert_eq!(checkout(&repo), before);
     let branch = only_branch(&repo);
     assert!(branch.starts_with("arborist/tasks/"), "{branch}");
@@ -128,11 +128,11 @@ fn the_same_command_continues_the_session_and_only_new_run_starts_another() {
     let branch = only_branch(&repo);
     assert!(!files(&repo, &branch).contains("T002.txt"));
     repo.git(["switch", "-q", "-c", "elsewhere"]).succeeds();
-    repo.arborist(APART).succeeds().shows();
+    repo.arborist(APART).succeeds().matches_snapshot();
     assert_eq!(only_branch(&repo), branch);
     repo.arborist(APART).succeeds().out("nothing is left to do").out(&format!("git merge {branch}"));
     repo.wait(5);
-    repo.arborist(["gardener", "--session-branch", "--new-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--session-branch", "--new-run"]).succeeds().matches_snapshot();
     assert_eq!(branches(&repo).len(), 2);
     let new = branches(&repo).into_iter().find(|name| *name != branch).unwrap();
     repo.arborist(["state"]).succeeds().err(&new);
@@ -149,7 +149,7 @@ fn a_killed_run_continues_on_its_session_branch() {
     repo.arborist(APART).exits(137);
     let branch = only_branch(&repo);
     repo.arborist(["session", "list"]).succeeds().out(&branch).out("crashed");
-    repo.arborist(APART).succeeds().shows();
+    repo.arborist(APART).succeeds().matches_snapshot();
     assert_eq!(only_branch(&repo), branch);
     assert_eq!(repo.git(["show", &format!("{branch}:half.txt")]).answer(), "half");
     assert_eq!(checkout(&repo), before);
@@ -164,9 +164,9 @@ fn a_failed_session_is_resumed_by_its_id_after_a_reset_of_its_branch() {
     let (before, id) = (checkout(&repo), id_of(&branch).to_owned());
     let again = repo.arborist(APART).exits(1);
     again.out(&format!("next   git arborist session resume {id}\n"));
-    repo.arborist(["reset", "T001"]).exits(1).shows();
-    repo.arborist(["reset", "T001", "--scope", "nowhere"]).exits(1).shows();
-    repo.arborist(["reset", "T001", "--scope", &branch]).succeeds().shows();
+    repo.arborist(["reset", "T001"]).exits(1).matches_snapshot();
+    repo.arborist(["reset", "T001", "--scope", "nowhere"]).exits(1).matches_snapshot();
+    repo.arborist(["reset", "T001", "--scope", &branch]).succeeds().matches_snapshot();
     fs::remove_dir_all(repo.path("../repo.arborist")).unwrap();
     // Resumed, it stays where it is, whatever is configured for new runs.
     repo.git(["config", "arborist.session.branch", "true"]).succeeds();
@@ -180,7 +180,7 @@ fn a_failed_session_is_resumed_by_its_id_after_a_reset_of_its_branch() {
 fn parallel_tasks_land_on_the_session_branch() {
     let repo = repo();
     let before = checkout(&repo);
-    repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().shows();
+    repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().matches_snapshot();
     let branch = only_branch(&repo);
     assert_eq!(checkout(&repo), before);
     let (place, files) = (session_folder(&repo, &branch), files(&repo, &branch));
@@ -189,7 +189,7 @@ fn parallel_tasks_land_on_the_session_branch() {
     assert!(place.join("T002.txt").is_file(), "its worktree follows");
     let log = repo.git(["log", "--format=%s", &branch]).answer();
     assert_eq!(log.matches("@merge): land").count(), 2, "{log}");
-    repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().shows();
+    repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn session_branches_can_be_configured_and_are_reported_as_events() {
     let place = session_folder(&repo, &branch).canonicalize().unwrap();
     assert_eq!(summary["worktree"], place.to_str().unwrap());
     repo.git(["config", "arborist.session.branch", "false"]).succeeds();
-    repo.arborist(["gardener"]).succeeds().shows().never("git merge");
+    repo.arborist(["gardener"]).succeeds().matches_snapshot().never("git merge");
     assert!(repo.path("T001.txt").is_file());
 }
 
@@ -216,7 +216,7 @@ fn session_branches_can_be_configured_and_are_reported_as_events() {
 fn garden_accepts_session_branch() {
     let repo = repo();
     let before = checkout(&repo);
-    repo.arborist(["garden", "--session-branch"]).succeeds().shows();
+    repo.arborist(["garden", "--session-branch"]).succeeds().matches_snapshot();
     repo.arborist(["garden", "T002", "--session-branch"]).succeeds();
     let branch = only_branch(&repo);
     repo.arborist(["garden", "--session-branch", "-m", "A word of my own"]).succeeds();
@@ -246,11 +246,11 @@ fn each_plan_has_its_own_session() {
 #[test]
 fn a_dry_run_creates_no_branch_and_no_worktree() {
     let repo = repo();
-    repo.arborist(["gardener", "--session-branch", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--session-branch", "--dry-run"]).succeeds().matches_snapshot();
     assert_eq!(branches(&repo), [""; 0]);
     assert!(!repo.path("../repo.arborist").exists());
     repo.arborist(["gardener", "--session-branch", "--until", "T001"]).succeeds();
-    repo.arborist(["gardener", "--session-branch", "--dry-run"]).succeeds().shows().never("T001");
+    repo.arborist(["gardener", "--session-branch", "--dry-run"]).succeeds().matches_snapshot().never("T001");
 }
 
 #[test]
@@ -261,15 +261,15 @@ fn an_uncommitted_plan_and_configuration_are_committed_only_to_the_session_branc
     let before = checkout(&repo);
     repo.arborist(APART)
         .succeeds()
-        .shows()
+        .matches_snapshot()
         .never("uncommitted changes stay in your checkout, and the tasks do not see them");
     assert_eq!(checkout(&repo), before);
     let branch = only_branch(&repo);
     assert!(repo.git(["show", &format!("{branch}:tasks.md")]).answer().contains("T003"));
     assert!(files(&repo, &branch).contains(".arborist/config.toml"));
     repo.write("tasks.md", format!("{PLAN}- [ ] T003 do c\n- [ ] T004 do d\n"));
-    repo.arborist(APART).exits(2).shows();
-    repo.arborist(["gardener", "--session-branch", "--accept-changes"]).succeeds().shows();
+    repo.arborist(APART).exits(2).matches_snapshot();
+    repo.arborist(["gardener", "--session-branch", "--accept-changes"]).succeeds().matches_snapshot();
     assert!(repo.git(["show", &format!("{branch}:tasks.md")]).answer().contains("T004"));
 }
 

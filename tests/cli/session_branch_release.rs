@@ -55,7 +55,7 @@ fn the_branch_is_released_if_the_run_fails_is_interrupted_or_cannot_start() {
     repo.arborist(["session", "resume"]).exits(130);
     assert!(!place.exists() && worktrees(&repo) == 1);
     repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 another\n");
-    repo.arborist(["session", "resume"]).exits(2).shows();
+    repo.arborist(["session", "resume"]).exits(2).matches_snapshot();
     assert!(!place.exists() && worktrees(&repo) == 1);
     repo.git(["checkout", "-q", "tasks.md"]).succeeds();
     repo.git(["switch", "-q", "main"]).succeeds();
@@ -111,9 +111,9 @@ fn the_worktree_of_a_killed_resume_is_listed_and_can_be_removed() {
     let list: Value = serde_json::from_str(&repo.arborist(["worktree", "list", "--json"]).answer()).unwrap();
     let row = &list["worktrees"][0];
     assert_eq!((&row["kind"], &row["state"]), (&"session".into(), &"session".into()));
-    repo.arborist(["worktree", "remove", &name]).exits(1).shows();
+    repo.arborist(["worktree", "remove", &name]).exits(1).matches_snapshot();
     let said = repo.arborist(["worktree", "remove", "--force", &name]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     assert!(!place.exists());
     repo.git(["switch", "-q", "main"]).succeeds();
 }
@@ -122,7 +122,7 @@ fn the_worktree_of_a_killed_resume_is_listed_and_can_be_removed() {
 fn cleanup_recognises_the_worktree_of_a_killed_resume() {
     let (repo, id, place) = killed();
     let said = repo.arborist(["cleanup", "--older-than", "0", "--only", "worktrees"]).succeeds();
-    said.shows().never("recorded in another repository");
+    said.matches_snapshot().never("recorded in another repository");
     fs::remove_file(place.join("half")).unwrap();
     let said = repo.arborist(["cleanup", "--older-than", "0", "--only", "worktrees"]).succeeds();
     said.out(&format!("session-{id}"));

@@ -41,8 +41,8 @@ fn usage_reported_at_the_end_of_a_call_is_counted_once() {
     repo.arborist(["gardener"]).succeeds();
     assert_eq!(spent(&repo), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
     let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
-    repo.arborist(["session", "list"]).succeeds().shows();
-    repo.arborist(["session", "show", &id]).succeeds().shows();
+    repo.arborist(["session", "list"]).succeeds().matches_snapshot();
+    repo.arborist(["session", "show", &id]).succeeds().matches_snapshot();
     let export: Value = serde_json::from_str(&repo.arborist(["session", "export", &id]).answer()).unwrap();
     let told: Vec<&Value> = export["records"]
         .as_array()
@@ -108,9 +108,9 @@ fn records_of_older_versions_are_read() {
     let empty = repo.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
     let commit = repo.commit_object(&empty, &[head], format!("session old1: start\n\n{record}\n"));
     repo.git(["update-ref", "refs/arborist/sessions/old1", &commit]).succeeds();
-    repo.arborist(["session", "list"]).succeeds().shows().never("cannot be read");
+    repo.arborist(["session", "list"]).succeeds().matches_snapshot().never("cannot be read");
     repo.arborist(["session", "end", "--session", "old1"]).succeeds();
-    repo.arborist(["session", "show", "old1"]).succeeds().shows();
+    repo.arborist(["session", "show", "old1"]).succeeds().matches_snapshot();
 }
 
 /// Nobody can be called from now on.
@@ -128,7 +128,7 @@ fn an_offline_replay_reports_that_it_costs_nothing() {
     let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
     make_runners_unavailable(&repo, "true");
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
-    said.shows().never("tokens").never("$0.25");
+    said.matches_snapshot().never("tokens").never("$0.25");
     let played = sessions(&repo).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
     assert_eq!((&played["tokens_in"], &played["cost"]), (&0.into(), &Value::Null));
     assert_eq!((&played["offline"], &played["state"]), (&true.into(), &"complete".into()));
@@ -168,7 +168,7 @@ fn a_killed_offline_replay_cannot_be_resumed_with_real_agents() {
             .err(&format!("session replay {id} --turn 0 --offline"))
             .err(&format!("session replay {new} --turn 3"));
     }
-    repo.arborist(["session", "resume"]).exits(1).shows();
+    repo.arborist(["session", "resume"]).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), calls);
     repo.arborist(["session", "replay", new, "--turn", "3"]).succeeds();
 }

@@ -60,7 +60,7 @@ fn git_ai_notes_list_the_lines_that_a_session_wrote() {
     let agent = json!({ "tool": "claude", "id": "c-1", "model": "claude-9" });
     assert_eq!(metadata["sessions"][session]["agent_id"], agent);
     let again = repo.arborist(export.iter().chain(&["--write"])).succeeds().silent();
-    again.shows();
+    again.matches_snapshot();
 }
 
 /// What the published schema of Agent Trace asks for, as far as our records go.
@@ -117,5 +117,5 @@ fn agent_trace_records_match_their_schema() {
     let ranges = json!([{ "start_line": 1, "end_line": 1 }, { "start_line": 4, "end_line": 5 }]);
     assert_eq!(conversation["ranges"], ranges);
     assert_eq!(repo.arborist(export).answer(), printed, "the same whenever it is told");
-    repo.arborist(export.iter().chain(&["--write"])).exits(129).shows();
+    repo.arborist(export.iter().chain(&["--write"])).exits(129).matches_snapshot();
 }

@@ -45,7 +45,7 @@ fn resume_of_fetched_records_changes_nothing_without_approval() {
         repo.git_in(&clone, ["switch", "-q", "-C", branch]).succeeds();
         let before = state_of_clone(&repo, &clone);
         let refused = repo.arborist_in(&clone, ["session", "resume"]).exits(2);
-        refused.shows();
+        refused.matches_snapshot();
         assert_eq!(state_of_clone(&repo, &clone), before);
     }
 }
@@ -57,13 +57,13 @@ fn resume_does_not_move_the_checked_out_branch_to_fetched_records() {
     let test = ["--", "--test-command", "test -f mended"];
     let resume = || ["session", "resume"].into_iter().chain(test);
     let refused = repo.arborist_in(&clone, resume()).exits(2);
-    let refused = refused.shows();
+    let refused = refused.matches_snapshot();
     let said = refused.stderr();
     assert_eq!(state_of_clone(&repo, &clone), before);
     let (_, tip) = said.trim_end().rsplit_once("merge --ff-only ").unwrap();
     repo.git_in(&clone, ["merge", "-q", "--ff-only", tip]).succeeds();
     repo.agent(&EVIL.replace("echo evil > Makefile", "touch mended"));
-    repo.arborist_in(&clone, resume()).succeeds().shows();
+    repo.arborist_in(&clone, resume()).succeeds().matches_snapshot();
 }
 
 fn approvals(repo: &TestRepo) -> Vec<PathBuf> {
@@ -78,9 +78,9 @@ fn trusting_a_repository_does_not_approve_commands_of_fetched_records() {
     let before = approvals(&repo);
     let mut trusting = repo.command("git", &clone);
     trusting.args(["arborist", "session", "resume"]).env("ARBORIST_TRUST", "1");
-    Run::of(&mut trusting, b"").exits(2).shows();
+    Run::of(&mut trusting, b"").exits(2).matches_snapshot();
     assert_eq!(approvals(&repo), before);
-    repo.arborist_in(&clone, ["session", "resume"]).exits(2).shows();
+    repo.arborist_in(&clone, ["session", "resume"]).exits(2).matches_snapshot();
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn turns_of_an_interactive_agent_are_recorded_without_changes_of_the_user() {
     said.out("claude: wrote '")
         .out(SETTINGS)
         .err("each turn that writes files is committed to the branch that is checked out");
-    repo.arborist(["hooks", "status"]).succeeds().shows();
+    repo.arborist(["hooks", "status"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "a run can begin");
     repo.write("mine", "my own change\n");
     fire(&repo, "UserPromptSubmit", &json!({ "prompt": "add a" }));
@@ -61,8 +61,8 @@ fn turns_of_an_interactive_agent_are_recorded_without_changes_of_the_user() {
         (&2.into(), &1.into(), &"complete".into())
     );
     let id = shown["id"].as_str().unwrap();
-    repo.arborist(["session", "show", id, "--turn", "2"]).succeeds().shows();
-    repo.arborist(["session", "which", "HEAD"]).succeeds().shows();
+    repo.arborist(["session", "show", id, "--turn", "2"]).succeeds().matches_snapshot();
+    repo.arborist(["session", "which", "HEAD"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
@@ -87,7 +87,7 @@ fn a_turn_during_a_merge_of_the_user_has_no_commit_and_says_why() {
     repo.git(["rev-parse", "MERGE_HEAD"]).succeeds();
     let id = session(&repo)["id"].as_str().unwrap().to_owned();
     let shown = repo.arborist(["session", "show", &id, "--turn", "1"]).succeeds();
-    shown.shows();
+    shown.matches_snapshot();
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn files_that_were_already_changed_are_reported_and_a_stop_without_message_is_no
     assert_eq!((&shown["turns"], &shown["commits"]), (&1.into(), &0.into()));
     let id = shown["id"].as_str().unwrap();
     let shown = repo.arborist(["session", "show", id, "--turn", "1"]).succeeds();
-    shown.shows();
+    shown.matches_snapshot();
     fire(&repo, "Stop", &json!({ "last_assistant_message": "I only read." }));
-    repo.arborist(["session", "turns", id]).succeeds().shows().never("0 files");
+    repo.arborist(["session", "turns", id]).succeeds().matches_snapshot().never("0 files");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn existing_agent_settings_survive_repeated_install_and_uninstall() {
         "model": "opus",
     });
     repo.write(SETTINGS, theirs.to_string());
-    repo.arborist(["hooks", "install", "--agent", "claude", "--dry-run"]).succeeds().shows();
+    repo.arborist(["hooks", "install", "--agent", "claude", "--dry-run"]).succeeds().matches_snapshot();
     assert_eq!(settings(&repo), theirs);
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     let with_ours = settings(&repo);
@@ -153,16 +153,16 @@ fn existing_agent_settings_survive_repeated_install_and_uninstall() {
     assert_eq!(settings(&repo)["hooks"]["Stop"].as_array().unwrap().len(), 2, "once is enough");
     repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds();
     assert_eq!(settings(&repo), theirs);
-    repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().shows();
+    repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().matches_snapshot();
     repo.write(SETTINGS, "{ broken");
-    repo.arborist(["hooks", "install", "--agent", "claude"]).exits(2).shows();
+    repo.arborist(["hooks", "install", "--agent", "claude"]).exits(2).matches_snapshot();
     assert_eq!(repo.read(SETTINGS), "{ broken");
     std::fs::remove_file(repo.path(SETTINGS)).unwrap();
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     repo.arborist(["hooks", "uninstall"]).succeeds().out("claude: ");
     assert!(!repo.path(SETTINGS).exists() || settings(&repo)["hooks"].is_null(), "nothing of ours is left");
     repo.arborist(["hooks", "install", "--agent", "claude", "-q"]).succeeds().silent();
-    repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().shows();
+    repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().matches_snapshot();
     assert!(!repo.path(SETTINGS).exists());
     repo.arborist(["hooks", "install", "--agent", "claude", "commit-msg"]).exits(129);
 }

@@ -30,7 +30,7 @@ fn session_list_has_headings_and_fits_the_terminal() {
     let turns = repo.arborist(["session", "turns", id]).succeeds().stdout();
     assert!(turns.starts_with("turn  task  step "), "{turns}");
     assert!(!turns.contains("unknown"), "{turns}");
-    repo.arborist(["session", "show", id, "--turn", "1"]).succeeds().shows().never("unknown");
+    repo.arborist(["session", "show", id, "--turn", "1"]).succeeds().matches_snapshot().never("unknown");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn interrupted_turns_are_marked() {
         let marked: Vec<&str> = turns.lines().filter(|line| line.contains("(interrupted)")).collect();
         assert_eq!(marked.len(), 1, "{turns}");
         assert!(marked[0].starts_with(last), "{turns}");
-        repo.arborist(["session", "show", &id, "--turn", last]).succeeds().shows();
+        repo.arborist(["session", "show", &id, "--turn", last]).succeeds().matches_snapshot();
     }
 }
 
@@ -69,7 +69,7 @@ fn the_list_of_turns_shows_verdicts_attempts_and_resumed_turns() {
     assert!(reviews[1].contains("review #2") && reviews[1].contains("APPROVED"), "{told}");
     assert!(told.contains("implement #2"), "{told}");
     assert!(!told.contains("went back"), "{told}");
-    repo.arborist(["session", "show", &id, "--turn", "2"]).succeeds().shows();
+    repo.arborist(["session", "show", &id, "--turn", "2"]).succeeds().matches_snapshot();
     repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
     let told = turns();
     let back = told.lines().position(|line| line.contains("resumed") && line.contains("went back to turn 1"));
@@ -82,14 +82,14 @@ fn the_list_of_turns_shows_verdicts_attempts_and_resumed_turns() {
 #[test]
 fn session_list_in_a_clone_without_records_says_how_to_fetch_them() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
-    repo.arborist(["session", "list"]).succeeds().silent().shows().never("git fetch");
+    repo.arborist(["session", "list"]).succeeds().silent().matches_snapshot().never("git fetch");
     repo.arborist(["gardener"]).succeeds();
     let (from, clone) = (repo.path(""), repo.path("../clone"));
     repo.git_in(repo.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
     let said = repo.arborist_in(&clone, ["session", "list"]).succeeds().silent();
-    said.shows();
+    said.matches_snapshot();
     repo.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
-    repo.arborist_in(&clone, ["session", "list"]).succeeds().shows();
+    repo.arborist_in(&clone, ["session", "list"]).succeeds().matches_snapshot();
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn an_offline_replay_repeats_all_trees_and_verdicts_and_calls_no_agent() {
         (&shown["forked_from"]["session"], &shown["session"]["state"]),
         (&id.into(), &"complete".into())
     );
-    repo.arborist(["trailers", "check", &branch]).succeeds().shows();
+    repo.arborist(["trailers", "check", &branch]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
@@ -184,7 +184,7 @@ fn an_offline_replay_without_transcripts_is_refused() {
     for repo in [off, gone] {
         let refs = repo.git(["for-each-ref"]).answer();
         let said = repo.arborist(["session", "replay", &session(&repo), "--turn", "1", "--offline"]);
-        said.exits(1).shows();
+        said.exits(1).matches_snapshot();
         assert_eq!(repo.git(["for-each-ref"]).answer(), refs);
     }
 }
@@ -211,7 +211,7 @@ fn an_offline_replay_pauses_where_the_records_end() {
     assert_ne!(repo.arborist(["gardener"]).code(), 0);
     let id = session(&repo);
     disable_runners(&repo);
-    repo.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).shows();
+    repo.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).matches_snapshot();
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
     said.err(&format!("session '{id}' has no record of the implement step of 'T001' at this point"))

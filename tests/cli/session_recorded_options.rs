@@ -53,12 +53,12 @@ fn a_test_command_with_a_secret_is_not_recorded_and_must_be_given_again() {
     let shown = show(&repo);
     assert_eq!(shown["withheld"], serde_json::json!(["test-command"]));
     assert_eq!(shown["options"], serde_json::json!({"max-retries": "1"}));
-    repo.arborist(["session", "show", &id]).succeeds().shows();
+    repo.arborist(["session", "show", &id]).succeeds().matches_snapshot();
     assert_secret_stored_nowhere(&repo);
     for args in [vec!["resume", &id], vec!["replay", &id, "--turn", "0"]] {
         let refs = repo.git(["for-each-ref"]).answer();
         let said = repo.arborist(["session"].into_iter().chain(args)).exits(2);
-        said.shows();
+        said.matches_snapshot();
         assert_eq!(repo.git(["for-each-ref"]).answer(), refs, "nothing is begun");
     }
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
@@ -165,21 +165,21 @@ fn a_rerun_after_failed_tests_uses_the_recorded_test_command() {
     repo.arborist(test.iter().chain(&["--fallback", "demo", "--model", "small"])).exits(1);
     // The model is not asked for again, and is not said to be; the tests and the limit are.
     let again = ["gardener", "--retry-failed", "--max-retries", "1"];
-    let said = repo.arborist(again).exits(1).shows();
-    said.shows().never("no test command");
+    let said = repo.arborist(again).exits(1).matches_snapshot();
+    said.matches_snapshot().never("no test command");
     let expected =
         serde_json::json!({"max-retries": "1", "max-cost": "1.5", "test-command": "test -f mended"});
     assert_eq!(show(&repo)["options"], expected);
     // One that nobody has approved here is shown first.
     fs::remove_dir_all(repo.home().join(".local/state/git-arborist/approved")).unwrap();
-    let refused = repo.arborist(again).exits(2).shows();
-    refused.shows();
+    let refused = repo.arborist(again).exits(2).matches_snapshot();
+    refused.matches_snapshot();
     repo.agent(MENDER);
-    repo.arborist(again.iter().chain(&["--yes"])).exits(2).shows();
+    repo.arborist(again.iter().chain(&["--yes"])).exits(2).matches_snapshot();
     let given = ["--test-command", "test -f mended"];
-    repo.arborist(again.iter().chain(&given)).succeeds().shows();
+    repo.arborist(again.iter().chain(&given)).succeeds().matches_snapshot();
     // Where nothing is left to do, nothing is asked for.
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     assert_eq!(show(&repo)["options"], expected);
 }
 
@@ -194,11 +194,11 @@ fn a_rerun_is_refused_if_the_withheld_test_command_is_not_given_again() {
     );
     let (calls, refs) = (repo.calls(), repo.git(["for-each-ref"]).answer());
     let refused = repo.arborist(["gardener", "--retry-failed"]).exits(2);
-    refused.shows();
+    refused.matches_snapshot();
     assert_eq!((repo.calls(), repo.git(["for-each-ref"]).answer()), (calls, refs));
     repo.agent(MENDER);
     repo.arborist(["gardener", "--retry-failed", "--test-command", &command]).succeeds();
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     assert_eq!(show(&repo)["withheld"], serde_json::json!(["test-command"]));
 }
 

@@ -142,7 +142,7 @@ fn a_session_that_crashes_twice_loses_nothing() {
     assert!(prompt.contains("- Add a (a)\n") && prompt.contains("- Add b (b)\n"), "{prompt}");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "nothing is unfinished");
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn merge_commits_of_a_session_name_their_source_task_and_session() {
         let which = json(&repo, &["session", "which", merge, "--json"]);
         assert_eq!((&which["session"], &which["node"]), (&id.as_str().into(), &task.as_str().into()));
     }
-    repo.arborist(["trailers", "check", "main"]).succeeds().shows();
+    repo.arborist(["trailers", "check", "main"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_session_branch_name_never_looks_like_an_option_to_git() {
     for prefix in ["-bot/", "bot..x/", "bot x/", "bot/.x/"] {
         repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
         let said = repo.arborist(["gardener"]).exits(1);
-        said.shows();
+        said.matches_snapshot();
         assert_eq!(repo.git(["branch", "--format=%(refname:short)"]).answer(), "main", "{prefix}");
     }
     repo.git(["config", "--unset", "arborist.workspace.repos.app.branch-prefix"]).succeeds();

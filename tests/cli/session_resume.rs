@@ -65,7 +65,7 @@ fn a_failed_session_is_resumed_on_its_branch_without_touching_the_checkout() {
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "?? mine");
     let (session, same) = session(&repo);
     assert_eq!((&session["state"], same), (&"complete".into(), id.clone()));
-    repo.arborist(["session", "resume", &id]).exits(1).shows();
+    repo.arborist(["session", "resume", &id]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_manipulated_history_cache_does_not_change_what_a_run_does() {
     };
     for tampered in [forged, without_end, "junk".to_owned()] {
         fs::write(&cache, &tampered).unwrap();
-        repo.arborist(["gardener"]).succeeds().shows();
+        repo.arborist(["gardener"]).succeeds().matches_snapshot();
         assert_eq!((repo.git(["rev-parse", "main"]).answer(), repo.calls()), (tip.clone(), calls));
     }
 }
@@ -125,7 +125,7 @@ fn a_clone_that_has_only_the_records_can_resume() {
     let fetch = ["fetch", "-q", from.to_str().unwrap(), "refs/arborist/*:refs/arborist/*"];
     repo.git_in(&clone, fetch).succeeds();
     let said = repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     let log = repo.git_in(&clone, ["log", "--format=%s", "work"]).answer();
     assert!(log.starts_with("task(work@T001@complete)"), "{log}");
 }
@@ -138,8 +138,8 @@ fn going_back_to_a_turn_restores_its_tree_and_keeps_later_commits_in_history() {
     let before = repo.git(["rev-parse", "HEAD"]).answer();
     let first = repo.git(["log", "--reverse", "--format=%H", "--grep=@turn)"]).answer();
     let first = first.lines().next().unwrap();
-    repo.arborist(["session", "resume", &id, "--turn", "9"]).exits(1).shows();
-    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds().shows();
+    repo.arborist(["session", "resume", &id, "--turn", "9"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds().matches_snapshot();
     repo.git(["merge-base", "--is-ancestor", &before, "HEAD"]).succeeds();
     let reset = repo.git(["log", "-1", "--format=%H", "--grep=@reset)"]).answer();
     let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
@@ -166,7 +166,7 @@ fn going_back_to_a_turn_does_not_overwrite_ignored_files() {
     repo.write("a", "precious\n");
     let head = repo.git(["rev-parse", "HEAD"]).answer();
     let said = repo.arborist(["session", "resume", &id, "--turn", "1"]).exits(2);
-    said.shows();
+    said.matches_snapshot();
     assert_eq!((repo.read("a").as_str(), repo.git(["rev-parse", "HEAD"]).answer()), ("precious\n", head));
 }
 
@@ -246,9 +246,9 @@ fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_original_unchanged()
 fn resume_explains_why_a_session_cannot_be_continued() {
     let repo = repo("claude", WORK);
     let other = repo.arborist(["session", "start"]).answer();
-    repo.arborist(["session", "resume", &other]).exits(1).shows();
-    repo.arborist(["session", "replay", &other, "--turn", "1"]).exits(1).shows();
-    repo.arborist(["session", "resume", "zz"]).exits(1).shows();
+    repo.arborist(["session", "resume", &other]).exits(1).matches_snapshot();
+    repo.arborist(["session", "replay", &other, "--turn", "1"]).exits(1).matches_snapshot();
+    repo.arborist(["session", "resume", "zz"]).exits(1).matches_snapshot();
     let run: Run = repo.arborist(["gardener"]);
     let _ = run.succeeds();
     let id = sessions(&repo).into_iter().find(|session| session["driver"] == "run").unwrap()["id"].clone();
@@ -258,7 +258,7 @@ fn resume_explains_why_a_session_cannot_be_continued() {
     let main = repo.git(["commit-tree", "main^{tree}", "-p", "main", "-m", "elsewhere"]).answer();
     repo.git(["branch", "-f", "main", &main]).succeeds();
     let id = id.as_str().unwrap();
-    repo.arborist(["session", "resume", id, "--turn", "1"]).exits(2).shows();
+    repo.arborist(["session", "resume", id, "--turn", "1"]).exits(2).matches_snapshot();
 }
 
 #[test]

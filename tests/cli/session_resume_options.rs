@@ -66,11 +66,11 @@ fn a_recorded_test_command_runs_only_if_it_was_approved_on_this_machine() {
     let (repo, id) = failed(&[]);
     fs::remove_dir_all(repo.home().join(".local/state/git-arborist/approved")).unwrap();
     let before = records(&repo, &id);
-    repo.arborist(["session", "resume", &id]).exits(2).shows();
+    repo.arborist(["session", "resume", &id]).exits(2).matches_snapshot();
     assert_eq!(records(&repo, &id), before);
-    repo.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).shows();
+    repo.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).matches_snapshot();
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
-    repo.arborist(["session", "resume", &id, "--yes"]).exits(2).shows();
+    repo.arborist(["session", "resume", &id, "--yes"]).exits(2).matches_snapshot();
     let given = ["session", "resume", &id, "--", "--test-command", "test -f mended"];
     repo.arborist(given).succeeds();
 }
@@ -79,7 +79,7 @@ fn a_recorded_test_command_runs_only_if_it_was_approved_on_this_machine() {
 fn resume_refuses_wrong_options_before_it_writes_anything() {
     let (repo, id) = failed(&[]);
     let before = records(&repo, &id);
-    repo.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).shows();
+    repo.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).matches_snapshot();
     assert_eq!(records(&repo, &id), before);
     assert_eq!(sessions(&repo)[0]["state"], "failed");
     repo.arborist(["session", "resume", &id, "--", "--retry-failed", "--isolate"]).exits(1);
@@ -93,7 +93,7 @@ fn resume_without_an_id_needs_exactly_one_unfinished_session() {
         ["gardener", "--session-branch", "--new-run", "--test-command", "false", "--max-retries", "1"];
     repo.arborist(again).exits(1);
     let second = sessions(&repo).iter().map(id).find(|id| *id != first).unwrap();
-    let said = repo.arborist(["session", "resume"]).exits(2).shows();
+    let said = repo.arborist(["session", "resume"]).exits(2).matches_snapshot();
     said.err(&first).err(&second);
     repo.arborist(["session", "resume", &second, "--", "--test-command=true"]).succeeds();
     repo.arborist(["session", "resume", "--", "--test-command=true"]).succeeds();
@@ -155,8 +155,8 @@ fn a_plan_whose_session_was_merged_is_repeated_only_with_new_run() {
     said.out(&format!("the run of '{branch}' completed all tasks"));
     assert_eq!((repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()), (head, calls));
     repo.arborist(["garden", "T001"]).exits(2);
-    repo.arborist(["gardener", "--session-branch"]).succeeds().shows();
-    repo.arborist(["gardener", "--new-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--session-branch"]).succeeds().matches_snapshot();
+    repo.arborist(["gardener", "--new-run"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_run_stops_if_the_plan_grew_after_its_session_was_merged() {
 #[test]
 fn a_branch_shows_the_state_of_a_merged_session_until_it_has_its_own_run() {
     let (repo, branch) = merged();
-    let said = repo.arborist(["state"]).succeeds().shows();
+    let said = repo.arborist(["state"]).succeeds().matches_snapshot();
     said.out("1 of 1 done").out("merged into main").never("hint");
     repo.arborist(["state", "--exit-code"]).succeeds();
     assert_eq!(
@@ -193,7 +193,7 @@ fn session_which_finds_a_turn_for_commits_of_agents_that_report_none() {
     let repo = repo();
     repo.arborist(["gardener"]).succeeds();
     let commit = repo.git(["log", "-1", "--format=%H", "--", "T001.txt"]).answer();
-    repo.arborist(["session", "which", &commit]).succeeds().shows();
+    repo.arborist(["session", "which", &commit]).succeeds().matches_snapshot();
     let start = repo.git(["log", "-1", "--format=%H", "--grep=run-start"]).answer();
     repo.arborist(["session", "which", &start]).succeeds().never("turn");
 }
@@ -222,7 +222,7 @@ fn a_session_killed_before_its_run_start_is_continued_by_gardener() {
     let start = repo.git(["log", "-1", "--first-parent", "--format=%H", &first, &records]).answer();
     repo.git(["update-ref", &records, &start]).succeeds();
     repo.git(["branch", "-f", &branch, "main"]).succeeds();
-    repo.arborist(["session", "resume", &id]).exits(2).shows();
+    repo.arborist(["session", "resume", &id]).exits(2).matches_snapshot();
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     repo.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("continuing session '{id}'"));
 }
@@ -235,6 +235,6 @@ fn the_recorded_test_command_takes_precedence_over_the_configured_one() {
     repo.arborist(begin).exits(1);
     repo.git(["config", "arborist.test-command", "true"]).succeeds();
     let again = repo.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
-    again.shows();
+    again.matches_snapshot();
     assert_eq!(sessions(&repo)[0]["state"], "failed");
 }

@@ -65,7 +65,7 @@ fn going_back_to_an_approved_review_continues_with_the_next_task() {
     let turn = number(&turns, ("T001", "review", 1), true);
     let done = repo.git(["log", "-1", "--format=%H", "--grep=T001@complete)"]).answer();
     let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     assert_eq!(repo.calls(), calls + 1, "only T002 is done again");
     let told = since(&repo, &before, "main");
     assert_eq!(told.first().unwrap(), "T002@reset");
@@ -99,7 +99,7 @@ fn going_back_into_an_attempt_keeps_earlier_attempts_and_their_reviews() {
         repo.git(["log", &format, &format!("{before}..main")]).answer().split_whitespace().count()
     };
     let turn = number(&turns, ("T001", "implement", 1), false);
-    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
+    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().matches_snapshot();
     assert_eq!(repo.calls(), calls + 2);
     assert!(repo.prompt(calls).contains("no foreign key"), "{}", repo.prompt(calls));
     let told = since(&repo, &before, "main");
@@ -131,7 +131,7 @@ fn going_back_to_the_last_implementing_turn_only_tests_and_reviews_it() {
     let (repo, id, turns) = worked();
     let (before, calls, reviews) = (head(&repo), repo.calls(), count_reviews(&repo));
     let turn = number(&turns, ("T002", "implement", 0), true);
-    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
+    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().matches_snapshot();
     assert_eq!((repo.calls(), count_reviews(&repo)), (calls, reviews + 1), "the work is not done again");
     let told = since(&repo, &before, "main");
     let expected =
@@ -193,7 +193,7 @@ fn going_back_keeps_a_failed_task_failed_unless_retry_failed_is_given() {
     let (turn, calls) = (number(&turns, ("T002", "implement", 0), false), repo.calls());
     for verb in ["resume", "replay"] {
         let said = repo.arborist(["session", verb, &id, "--turn", &turn]).exits(1);
-        said.shows();
+        said.matches_snapshot();
     }
     assert_eq!(repo.calls(), calls + 2);
     crate::turn_scripts::judge(&repo, "echo APPROVED\n");
@@ -213,14 +213,14 @@ fn going_back_to_a_turn_of_the_last_failed_attempt_tries_the_task_again() {
         repo.agent(work);
         repo.wait(5);
         let said = repo.arborist(["session", verb, id, "--turn", "1"]).exits(1);
-        said.shows();
+        said.matches_snapshot();
         assert_eq!(repo.calls(), 3, "{verb}: it works on, and is judged");
         let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].clone();
         let (id, calls) = (id.as_str().unwrap(), repo.calls());
         repo.agent(&work.replace("REJECTED: no", "APPROVED"));
         let turns = json(&repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
         let turn = number(&turns, ("T001", "review", 0), true);
-        repo.arborist(["session", verb, id, "--turn", &turn]).succeeds().shows();
+        repo.arborist(["session", verb, id, "--turn", &turn]).succeeds().matches_snapshot();
         assert_eq!(repo.calls(), calls + 1, "{verb}: it is judged again, and not done again");
     }
 }

@@ -67,7 +67,7 @@ fn files_from_commits_only_the_named_files_and_leaves_others_unchanged() {
     );
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "A  staged\n?? mine");
     let said = repo.arborist_with(args, b"../elsewhere\0").exits(1);
-    said.shows();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_turn_that_wrote_nothing_is_recorded_without_a_commit() {
         (&1100.into(), &7.into(), &0.25.into())
     );
     assert_eq!(list["head"], commit.as_str());
-    repo.arborist(["session", "turns", &id]).succeeds().shows();
-    repo.arborist(["session", "show", &id, "--turn", "3"]).succeeds().shows();
+    repo.arborist(["session", "turns", &id]).succeeds().matches_snapshot();
+    repo.arborist(["session", "show", &id, "--turn", "3"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn a_commit_can_be_found_by_its_turn_and_a_turn_by_its_commit() {
         assert_eq!(shown["turn"]["commit"], commit.as_str());
         assert!(shown["patch"].as_str().unwrap().starts_with("diff --git"), "{shown:#}");
     }
-    repo.arborist(["session", "show", &id, "--turn", "1", "--patch"]).succeeds().shows();
+    repo.arborist(["session", "show", &id, "--turn", "1", "--patch"]).succeeds().matches_snapshot();
     repo.git(["switch", "-q", "-c", "elsewhere", "HEAD~2"]).succeeds();
     repo.git(["cherry-pick", &second]).succeeds();
-    repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
+    repo.arborist(["session", "which", "HEAD"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn session_diff_shows_the_changes_between_two_turns() {
     assert_eq!(files("0", "3"), r#"["a","b"]"#);
     assert_eq!(files("1", "2"), "[]", "a turn that wrote nothing has the tree of the last that did");
     assert_eq!(files("2", "3"), r#"["b"]"#);
-    repo.arborist(["session", "diff", &id, "1", "3"]).succeeds().shows().never("+++ b/a");
-    repo.arborist(["session", "diff", &id, "0", "3", "--stat"]).succeeds().shows();
-    repo.arborist(["session", "diff", &id, "1", "9"]).exits(1).shows();
+    repo.arborist(["session", "diff", &id, "1", "3"]).succeeds().matches_snapshot().never("+++ b/a");
+    repo.arborist(["session", "diff", &id, "0", "3", "--stat"]).succeeds().matches_snapshot();
+    repo.arborist(["session", "diff", &id, "1", "9"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn the_number_of_a_turn_must_be_the_next() {
     let (repo, id) = repo();
     assert_eq!(turn(&repo, &id, &["--turn", "1"]), "-");
     let again = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--turn", "1"];
-    repo.arborist(again).exits(1).shows();
+    repo.arborist(again).exits(1).matches_snapshot();
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
-    repo.arborist(&again[..8]).exits(2).shows();
+    repo.arborist(&again[..8]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn changes_of_the_user_before_the_session_are_part_of_no_turn() {
     repo.write("b", "my change, and the agent's\n");
     assert_eq!(turn(&repo, &id, &[]), "-");
     let shown = repo.arborist(["session", "show", &id, "--turn", "2"]).succeeds();
-    shown.shows().never("it wrote nothing");
+    shown.matches_snapshot().never("it wrote nothing");
     repo.git(["commit", "-q", "-a", "-m", "mine"]).succeeds();
     repo.write("b", "the agent's alone\n");
     let commit = turn(&repo, &id, &[]);
@@ -201,9 +201,9 @@ fn a_turn_is_refused_during_a_merge_of_the_user() {
     };
     let before = state();
     let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m"];
-    repo.arborist(args).exits(2).shows();
+    repo.arborist(args).exits(2).matches_snapshot();
     std::fs::remove_file(repo.path(".git/MERGE_HEAD")).unwrap();
-    repo.arborist(args).exits(2).shows();
+    repo.arborist(args).exits(2).matches_snapshot();
     assert_eq!(state(), before, "the conflict is as it was");
     assert_eq!(json(&repo, &["list"])["sessions"][0]["turns"], 0);
 }
@@ -242,7 +242,7 @@ fn turns_that_end_at_the_same_time_wait_for_each_other() {
     });
     let list = &json(&repo, &["list"])["sessions"][0];
     assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
-    repo.arborist(["session", "start", "--id", &id]).exits(1).shows();
+    repo.arborist(["session", "start", "--id", &id]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -252,12 +252,12 @@ fn invalid_option_values_are_refused_with_a_list_of_valid_ones() {
     let turn = ["session", "turn", "--session", "s1", "--node", "T1", "--model", "m"];
     for cost in ["NaN", "-1", "inf"] {
         let cost = format!("--cost={cost}");
-        repo.arborist(turn.iter().copied().chain([cost.as_str()])).exits(129).shows();
+        repo.arborist(turn.iter().copied().chain([cost.as_str()])).exits(129).matches_snapshot();
     }
     let checkpoint = ["session", "checkpoint", "--session", "s1"];
     let with = |more: &[&'static str]| repo.arborist(checkpoint.iter().chain(more));
-    with(&["--step", "sleep"]).exits(129).shows();
-    with(&["--status", "fine"]).exits(129).shows();
+    with(&["--step", "sleep"]).exits(129).matches_snapshot();
+    with(&["--status", "fine"]).exits(129).matches_snapshot();
     with(&["--step", "test", "--status", "fail"]).succeeds();
 }
 

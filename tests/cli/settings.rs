@@ -19,59 +19,59 @@ fn repo() -> TestRepo {
 #[test]
 fn a_configuration_source_of_higher_precedence_wins() {
     let repo = repo();
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     std::fs::create_dir_all(repo.home().join(".config/git-arborist")).unwrap();
     std::fs::write(repo.home().join(".config/git-arborist/config.toml"), "tree = \"user.json\"\n").unwrap();
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     repo.write(".arborist/config.toml", "# ours\ntree = \"repository.json\"\n");
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     repo.git(["config", "arborist.tree", "git.json"]).succeeds();
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     let mut command = repo.command("git", &repo.path(""));
     Run::of(command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state"]), b"")
         .succeeds()
-        .shows();
+        .matches_snapshot();
     let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state", "--tree", "flag.json"]);
-    Run::of(&mut command, b"").succeeds().shows();
-    repo.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().shows();
+    Run::of(&mut command, b"").succeeds().matches_snapshot();
+    repo.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn an_unknown_key_is_reported_with_file_line_and_nearest_key() {
     let repo = repo();
     repo.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
-    repo.arborist(["state"]).exits(1).shows().silent();
+    repo.arborist(["state"]).exits(1).matches_snapshot().silent();
     repo.write(".arborist/config.toml", "[deep]\n[deep.er]\nkey = \"x\"\n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
     repo.write(".arborist/config.toml", "");
     repo.git(["config", "arborist.treee", "x"]).succeeds();
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
 }
 
 #[test]
 fn errors_name_the_command_line_or_the_environment_as_source() {
     use std::os::unix::ffi::OsStrExt;
     let repo = repo();
-    repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(1).shows();
+    repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(1).matches_snapshot();
     let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TREE", std::ffi::OsStr::from_bytes(b"\xff")).args(["arborist", "state"]);
-    Run::of(&mut command, b"").exits(1).shows();
+    Run::of(&mut command, b"").exits(1).matches_snapshot();
 }
 
 #[test]
 fn values_of_the_wrong_type_and_broken_files_are_reported_with_their_line() {
     let repo = repo();
     repo.write(".arborist/config.toml", "\ntree = 7\n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
     repo.write(".arborist/config.toml", "tree = \"a\"\ntree = \"b\"\n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
     repo.write(".arborist/config.toml", "tree = \n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
     repo.write(".arborist/config.toml", "tree = \"a\n");
     repo.arborist(["state"]).exits(1).err("config.toml:1: this text has no closing quote").err("hint: ");
     repo.write(".arborist/config.toml", "tree = \"gone.json\"\n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn jobs_accepts_numbers_and_auto_and_invalid_numbers_are_refused_from_every_sour
     }
     for wrong in ["jobs = \"many\"", "jobs = true", "max-retries = 0", "max-retries = -1"] {
         repo.write(".arborist/config.toml", wrong);
-        repo.arborist(["state"]).exits(1).shows();
+        repo.arborist(["state"]).exits(1).matches_snapshot();
     }
     repo.write(".arborist/config.toml", "jobs = 0\n");
-    repo.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(1).shows();
+    repo.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(1).matches_snapshot();
     repo.write(".arborist/config.toml", "");
     for (name, value) in [("ARBORIST_JOBS", "x"), ("ARBORIST_MAX_RETRIES", "0")] {
         let mut command = repo.command("git", &repo.path(""));
@@ -112,10 +112,10 @@ fn jobs_accepts_numbers_and_auto_and_invalid_numbers_are_refused_from_every_sour
 fn a_value_for_a_key_that_is_a_table_is_reported_with_the_key_to_use() {
     let repo = repo();
     repo.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
-    let said = repo.arborist(["state"]).exits(1).shows();
-    said.shows();
+    let said = repo.arborist(["state"]).exits(1).matches_snapshot();
+    said.matches_snapshot();
     repo.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
-    repo.arborist(["state"]).exits(1).shows();
+    repo.arborist(["state"]).exits(1).matches_snapshot();
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn before_a_run_all_tasks_are_pending_and_the_first_is_ready() {
     assert_eq!(task(&document, "T001")["ready"], true);
     assert_eq!(task(&document, "T002")["ready"], false);
     assert_eq!(task(&document, "T002")["waits_for"][0], "T001");
-    repo.arborist(["state", "--ready"]).succeeds().shows().never("T002");
+    repo.arborist(["state", "--ready"]).succeeds().matches_snapshot().never("T002");
     repo.arborist(["state", "--exit-code"]).exits(1);
 }
 
@@ -67,11 +67,11 @@ session s1, plan task-tree.json
 #[test]
 fn state_without_plan_or_run_reports_no_tasks() {
     let repo = TestRepo::init();
-    repo.arborist(["state", "--exit-code"]).exits(1).shows();
-    repo.arborist(["state", "--scope", "mian"]).exits(1).shows().silent();
+    repo.arborist(["state", "--exit-code"]).exits(1).matches_snapshot();
+    repo.arborist(["state", "--scope", "mian"]).exits(1).matches_snapshot().silent();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "feature"]).succeeds();
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_task_that_is_not_in_the_plan_is_marked_and_not_counted() {
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     repo.task("T777", "complete");
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     assert_eq!(task(&state(&repo, &[]), "T777")["planned"], false);
 }
 
@@ -92,9 +92,9 @@ fn a_plan_that_changed_since_it_was_frozen_is_reported() {
     let start = TaskCommit::run_start("main", "s1", &"0".repeat(40))
         .trailer("Plan", &format!("task-tree.json@{blob}"));
     repo.commit(start.to_string());
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     repo.write("task-tree.json", TREE.replace("manual", "handbook"));
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn task_ids_are_not_matched_by_prefix() {
     repo.task("T1", "implement-pass");
     assert_eq!(state_of(&repo, "T1"), "implementing");
     assert_eq!(state_of(&repo, "T10"), "complete");
-    repo.arborist(["state", "T"]).exits(1).shows();
-    repo.arborist(["state", "T2"]).exits(1).shows().silent();
+    repo.arborist(["state", "T"]).exits(1).matches_snapshot();
+    repo.arborist(["state", "T2"]).exits(1).matches_snapshot().silent();
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn one_task_is_shown_with_its_history_failure_text_and_logs() {
         .body("Test (unit) stderr (last 1000 chars):\n> FAILED test_create_user\n");
     repo.commit(failed.to_string());
     repo.commit_complete(&TaskCommit::new("T001", "complete").trailer("Cost", "0.25"));
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn state_accepts_several_tasks_and_the_exit_code_is_about_these() {
     repo.run_start("main", "s1");
     repo.task("T001", "complete");
     repo.arborist(["state", "--exit-code", "T001"]).succeeds();
-    repo.arborist(["state", "--exit-code", "T001", "T002"]).exits(1).shows().never("T010");
+    repo.arborist(["state", "--exit-code", "T001", "T002"]).exits(1).matches_snapshot().never("T010");
     let document = state(&repo, &["T001", "--history"]);
     assert_eq!(document["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(task(&document, "T001")["history"][3]["status"], "complete");
@@ -194,7 +194,7 @@ fn forged_commit_messages_do_not_change_the_state() {
         repo.commit(message.as_bytes());
         assert_eq!(state_of(&repo, "T1"), "implementing", "{message}");
     }
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     repo.commit(honest.body(&format!("Runner output:\n> {}\n", forged.replace('\n', "\n> "))).to_string());
     assert_eq!(state_of(&repo, "T1"), "implementing");
 }
@@ -270,7 +270,7 @@ fn the_state_of_a_task_before_landing_is_read_from_its_own_branch() {
     let document = state(&repo, &[]);
     assert_eq!(task(&document, "T1")["state"], "complete");
     assert_eq!(task(&document, "T1")["landed"], false);
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     let land = repo.landing("T1", "arborist/task/main/T1");
     repo.git(["merge", "-q", "--no-ff", "-m", &land, "arborist/task/main/T1"]).succeeds();
     let document = state(&repo, &[]);
@@ -287,7 +287,7 @@ fn marks_in_a_plan_file_that_was_not_frozen_are_ignored() {
         "task-tree.json",
         r#"{"nodes": {"T1": {"id": "T1", "name": "a", "skipped": true}}, "root_ids": ["T1"]}"#,
     );
-    repo.arborist(["state", "--exit-code"]).exits(1).shows();
+    repo.arborist(["state", "--exit-code"]).exits(1).matches_snapshot();
 }
 
 #[test]

@@ -118,8 +118,8 @@ fn a_renamed_branch_is_found_again_with_scope() {
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo.git(["branch", "-m", "main", "trunk"]).succeeds();
-    repo.arborist(["state"]).exits(2).shows().silent();
-    repo.arborist(["state", "--scope", "main"]).succeeds().shows();
+    repo.arborist(["state"]).exits(2).matches_snapshot().silent();
+    repo.arborist(["state", "--scope", "main"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_revert_also_undoes_later_commits_of_the_task() {
     repo.task("T1", "complete");
     revert(&repo, &[&implemented]);
     assert_eq!(state_of(&repo, "T1"), "pending");
-    repo.arborist(["state", "T1"]).succeeds().shows();
+    repo.arborist(["state", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn hidden_bytes_in_messages_on_a_task_branch_do_not_change_the_state() {
     repo.commit(format!("\n\n{complete}"));
     switch(&repo, "main");
     assert_eq!(task(&repo)["state"], "testing");
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_task_branch_cut_off_by_a_shallow_clone_is_an_error() {
     let clone_args = ["clone", "-q", "--depth", "2", "--no-single-branch", &source, clone.to_str().unwrap()];
     repo.git_in(repo.root(), clone_args).succeeds();
     repo.git_in(&clone, ["branch", "-q", OWN, &format!("origin/{OWN}")]).succeeds();
-    repo.arborist_in(&clone, ["state"]).exits(128).shows().silent();
+    repo.arborist_in(&clone, ["state"]).exits(128).matches_snapshot().silent();
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_shallow_clone_that_begins_at_the_run_start_suffices_despite_a_merge() {
     repo.git(["merge", "-q", "--no-ff", "-m", "both", "side"]).succeeds();
     let (source, clone) = (format!("file://{}", repo.path("").display()), repo.root().join("clone"));
     repo.git_in(repo.root(), ["clone", "-q", "--depth", "6", &source, clone.to_str().unwrap()]).succeeds();
-    repo.arborist_in(&clone, ["state"]).succeeds().shows().never("grafts");
+    repo.arborist_in(&clone, ["state"]).succeeds().matches_snapshot().never("grafts");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_run_on_a_branch_with_a_very_long_name_is_found_from_its_tasks_branch() {
     let digest = sha256(&repo, &long);
     let own = format!("arborist/task/{}%%{digest}/T2", &escaped[..134]);
     repo.git(["switch", "-q", "-c", &own]).succeeds();
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
 }
 
 fn sha256(repo: &TestRepo, text: &str) -> String {
@@ -155,9 +155,9 @@ fn a_revert_of_a_plan_change_brings_the_old_plan_back() {
         "task(main@@plan): plan changed: x\n\nArborist-Step: plan\nArborist-Plan: {new}\nArborist-Session: s1\n"
     );
     let changed = repo.commit(&message);
-    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
     repo.commit(format!("Revert it\n\nThis reverts commit {changed}.\n"));
-    repo.arborist(["state"]).succeeds().shows().never("NEW");
+    repo.arborist(["state"]).succeeds().matches_snapshot().never("NEW");
 }
 
 #[test]
@@ -198,5 +198,5 @@ fn many_task_branches_and_many_reverts_are_read_in_one_walk() {
     }
     let mut import = repo.command("git", &repo.path(""));
     arborist_testkit::Run::of(import.args(["fast-import", "--quiet"]), stream.as_bytes()).succeeds();
-    repo.arborist(["state", "--short"]).succeeds().shows();
+    repo.arborist(["state", "--short"]).succeeds().matches_snapshot();
 }

@@ -146,7 +146,7 @@ echo changed >> lib/inner/tasks.md",
     repo.git_in(&repo.path("lib"), ["pull", "-q", outer.to_str().unwrap(), "main"]).succeeds();
     repo.git_in(&repo.path("lib"), ["submodule", "--quiet", "update", "--init"]).succeeds();
     repo.commit("with an inner one\n");
-    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -165,7 +165,7 @@ echo work >> work.txt
 touch \"$ROOT/once\"
 echo changed >> old/tasks.md",
     );
-    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().matches_snapshot();
     assert!(inside.join(".git").is_dir());
 }
 

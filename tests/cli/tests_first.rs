@@ -94,6 +94,6 @@ fn without_test_counts_a_red_task_needs_a_failing_exit_code() {
 #[test]
 fn a_red_task_without_a_test_command_is_an_error() {
     let repo = repo(PLAN, &[]);
-    repo.arborist(["gardener"]).exits(1).shows();
+    repo.arborist(["gardener"]).exits(1).matches_snapshot();
     assert_eq!(repo.calls(), 0);
 }

@@ -36,7 +36,7 @@ fn a_repository_that_only_a_tracked_file_names_is_left_out() {
     let repo = TestRepo::init();
     repo.git_in(repo.root(), ["init", "-q", "secret"]).succeeds();
     repo.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
-    repo.arborist(["tools"]).succeeds().shows();
+    repo.arborist(["tools"]).succeeds().matches_snapshot();
     let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.tools().iter().all(|tool| tool.starts_with("repo__")), "{:?}", bench.tools());
     bench.close();
@@ -222,14 +222,14 @@ fn tools_work_in_the_linked_worktree_of_the_task() {
 #[test]
 fn the_tools_server_needs_valid_repositories() {
     let repo = TestRepo::init();
-    repo.arborist_in(repo.root(), ["tools"]).exits(128).shows();
-    repo.arborist(["tools", "--root", "a=.."]).exits(128).shows();
-    repo.arborist(["tools", "--root", "a=nowhere"]).exits(128).shows();
-    repo.arborist(["tools", "--root", "a=.git"]).exits(128).shows();
-    repo.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).shows();
-    repo.arborist(["tools", "--root", "a__b=."]).exits(129).shows();
-    repo.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).shows();
-    repo.arborist(["tools", "--command", "b:x=true"]).exits(129).shows();
+    repo.arborist_in(repo.root(), ["tools"]).exits(128).matches_snapshot();
+    repo.arborist(["tools", "--root", "a=.."]).exits(128).matches_snapshot();
+    repo.arborist(["tools", "--root", "a=nowhere"]).exits(128).matches_snapshot();
+    repo.arborist(["tools", "--root", "a=.git"]).exits(128).matches_snapshot();
+    repo.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).matches_snapshot();
+    repo.arborist(["tools", "--root", "a__b=."]).exits(129).matches_snapshot();
+    repo.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).matches_snapshot();
+    repo.arborist(["tools", "--command", "b:x=true"]).exits(129).matches_snapshot();
     // Nobody is there to speak with.
     repo.arborist(["tools"]).succeeds();
 }

@@ -112,7 +112,7 @@ fn every_tracked_setting_needs_approval_unless_it_is_harmless() {
         // A file cannot set this key at all.
         let settings = SETTINGS.iter().filter(|setting| setting.key != "sign");
         let repo = repo(&settings.map(line).collect::<String>());
-        repo.arborist(["worktree", "add", "T001"]).exits(2).shows();
+        repo.arborist(["worktree", "add", "T001"]).exits(2).matches_snapshot();
     }
 }
 

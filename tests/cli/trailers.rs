@@ -57,7 +57,7 @@ fn parse_as_json_says_whether_a_message_is_valid() {
 fn parse_warns_of_a_message_with_our_trailers_that_is_no_valid_task_commit() {
     let repo = TestRepo::init();
     let forged = "fix it\n\nArborist-Step: complete\nArborist-Result: pass\n";
-    repo.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().shows();
+    repo.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn check_reports_commit_line_problem_and_fix() {
         .out("    | Arborist-Result: passed")
         .out("    = write: Arborist-Result: <pass or fail>")
         .err("3 messages checked, 1 task commit valid, 1 not valid");
-    repo.arborist(["trailers", "check", "HEAD~2..HEAD~1"]).succeeds().silent().shows();
+    repo.arborist(["trailers", "check", "HEAD~2..HEAD~1"]).succeeds().silent().matches_snapshot();
     repo.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
     repo.arborist(["trailers", "check", "HEAD"]).exits(1);
 }
@@ -83,21 +83,23 @@ fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
     let repo = TestRepo::init();
     std::fs::write(repo.root().join("message"), valid_message().to_string()).unwrap();
     repo.arborist_in(repo.root(), ["trailers", "check", "message"]).succeeds();
-    repo.arborist_with(["trailers", "check"], b"\n").exits(129).shows();
-    repo.arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n").exits(1).shows();
-    repo.arborist_in(repo.root(), ["trailers", "check", "nothing"]).exits(128).shows();
-    repo.arborist(["trailers", "check", "nothing"]).exits(128).shows();
+    repo.arborist_with(["trailers", "check"], b"\n").exits(129).matches_snapshot();
+    repo.arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n")
+        .exits(1)
+        .matches_snapshot();
+    repo.arborist_in(repo.root(), ["trailers", "check", "nothing"]).exits(128).matches_snapshot();
+    repo.arborist(["trailers", "check", "nothing"]).exits(128).matches_snapshot();
     repo.write("main", "a file with the branch's name");
-    repo.arborist(["trailers", "check", "main"]).exits(129).shows();
+    repo.arborist(["trailers", "check", "main"]).exits(129).matches_snapshot();
 }
 
 #[test]
 fn check_accepts_arbitrary_bytes() {
     let repo = TestRepo::init();
     let nul = [valid_message().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
-    repo.arborist_with(["trailers", "check"], &nul).exits(1).shows();
+    repo.arborist_with(["trailers", "check"], &nul).exits(1).matches_snapshot();
     let latin = [b"caf\xe9\n\n".as_slice(), valid_message().to_string().as_bytes()].concat();
-    repo.arborist_with(["trailers", "check"], &latin).exits(1).shows();
+    repo.arborist_with(["trailers", "check"], &latin).exits(1).matches_snapshot();
     let crlf = valid_message().to_string().replace('\n', "\r\n");
     repo.arborist_with(["trailers", "check"], crlf.as_bytes()).succeeds();
     let long = valid_message().body(&"> x\n".repeat(1_250_000)).to_string();
@@ -134,14 +136,14 @@ fn log_filters_by_task_step_result_session_and_date() {
 #[test]
 fn wrong_arguments_are_refused_with_129() {
     let repo = TestRepo::init();
-    repo.arborist(["trailers", "log", "--step", "bake"]).exits(129).shows();
-    repo.arborist(["trailers", "log", "--task", "a b"]).exits(129).shows();
-    repo.arborist(["trailers", "log", "--result", "good"]).exits(129).shows();
-    repo.arborist(["trailers", "log", "no-such-branch"]).exits(128).shows();
-    repo.arborist(["trailers", "log", "--", "--output=x"]).exits(128).shows();
+    repo.arborist(["trailers", "log", "--step", "bake"]).exits(129).matches_snapshot();
+    repo.arborist(["trailers", "log", "--task", "a b"]).exits(129).matches_snapshot();
+    repo.arborist(["trailers", "log", "--result", "good"]).exits(129).matches_snapshot();
+    repo.arborist(["trailers", "log", "no-such-branch"]).exits(128).matches_snapshot();
+    repo.arborist(["trailers", "log", "--", "--output=x"]).exits(128).matches_snapshot();
     repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(128);
-    repo.arborist(["trailers"]).exits(129).shows();
-    repo.arborist(["trailers", "prase"]).exits(129).shows();
+    repo.arborist(["trailers"]).exits(129).matches_snapshot();
+    repo.arborist(["trailers", "prase"]).exits(129).matches_snapshot();
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn a_range_with_three_dots_is_a_symmetric_difference() {
         let sound = if count == 1 { "1 task commit".into() } else { format!("{count} task commits") };
         repo.arborist(["trailers", "check", range]).succeeds().err(&format!("{sound} among them"));
     }
-    repo.arborist(["trailers", "log", "side....main"]).exits(128).shows();
+    repo.arborist(["trailers", "log", "side....main"]).exits(128).matches_snapshot();
 }
 
 #[test]
@@ -179,19 +181,19 @@ fn a_missing_end_of_a_range_is_reported_with_a_suggestion() {
             "hint: the history of 'HEAD' is shorter; its first commit: git rev-list --max-parents=0 HEAD",
         );
         for range in ["origin/main..HEAD", "HEAD...origin/main", "origin/main~2.."] {
-            repo.arborist(["trailers", verb, range]).exits(128).shows();
+            repo.arborist(["trailers", verb, range]).exits(128).matches_snapshot();
         }
     }
-    repo.arborist(["trailers", "log", "nowhere"]).exits(128).shows();
+    repo.arborist(["trailers", "log", "nowhere"]).exits(128).matches_snapshot();
     let empty = TestRepo::with_options(&[]);
-    empty.arborist(["trailers", "log"]).exits(128).shows();
+    empty.arborist(["trailers", "log"]).exits(128).matches_snapshot();
 }
 
 #[test]
 fn parse_repeats_a_range_as_it_was_typed() {
     let repo = TestRepo::init();
     repo.commit("more\n");
-    repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(129).shows();
+    repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(129).matches_snapshot();
 }
 
 #[test]
@@ -200,10 +202,10 @@ fn a_task_subject_below_empty_lines_does_not_count_and_is_reported_by_check() {
     repo.commit(format!("\n\n{}", valid_message()));
     assert!(repo.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
     for source in ["HEAD", "HEAD~1.."] {
-        repo.arborist(["trailers", "check", source]).exits(1).shows();
+        repo.arborist(["trailers", "check", source]).exits(1).matches_snapshot();
     }
     repo.arborist(["trailers", "log"]).succeeds().silent();
-    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().shows();
+    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -223,13 +225,13 @@ fn a_long_message_that_is_wrong_in_every_line_is_checked_quickly() {
 fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_own() {
     let repo = TestRepo::init();
     for verb in ["state", "trailers", "hooks", "install-assets"] {
-        repo.arborist([verb, "-h"]).succeeds().shows().never("Usage:");
-        repo.arborist([verb, "--help"]).succeeds().shows().never("Usage:");
-        repo.arborist([verb, "--frobnicate"]).exits(129).shows().never("Usage:");
-        repo.arborist([verb, "--version"]).exits(129).shows();
+        repo.arborist([verb, "-h"]).succeeds().matches_snapshot().never("Usage:");
+        repo.arborist([verb, "--help"]).succeeds().matches_snapshot().never("Usage:");
+        repo.arborist([verb, "--frobnicate"]).exits(129).matches_snapshot().never("Usage:");
+        repo.arborist([verb, "--version"]).exits(129).matches_snapshot();
     }
-    repo.arborist(["hooks"]).exits(129).shows().never("Usage:");
-    repo.arborist(["hooks", "uninstall", "-h"]).succeeds().shows().never("commit-msg and");
+    repo.arborist(["hooks"]).exits(129).matches_snapshot().never("Usage:");
+    repo.arborist(["hooks", "uninstall", "-h"]).succeeds().matches_snapshot().never("commit-msg and");
 }
 
 #[test]

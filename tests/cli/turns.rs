@@ -19,7 +19,7 @@ ends "All is done."
 fn every_turn_with_changes_is_a_commit_with_the_agent_as_author() {
     let repo = repo("claude", THREE_TURNS);
     let said = repo.arborist(["gardener"]).succeeds();
-    said.shows();
+    said.matches_snapshot();
     let session = repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
     let session = session.trim();
     assert_eq!(
@@ -49,8 +49,8 @@ fn every_turn_with_changes_is_a_commit_with_the_agent_as_author() {
     assert!(message.contains("> I'll add the first file. It is short."), "{message}");
     let status = fs::read_to_string(repo.root().join("status")).unwrap();
     assert_eq!(status, "", "the agent's own git finds its first turn committed");
-    repo.arborist(["trailers", "check", "main"]).succeeds().shows();
-    repo.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["trailers", "check", "main"]).succeeds().matches_snapshot();
+    repo.arborist(["state", "T001"]).succeeds().matches_snapshot();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     let implemented = repo.git(["rev-parse", "main^{/T001@implement-pass}^{tree}"]).answer();
     assert_eq!(implemented, repo.git(["rev-parse", &format!("{}^{{tree}}", commits[2])]).answer());

@@ -77,7 +77,7 @@ ends "done"
     let commit = repo.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
     let message = repo.git(["log", "-1", "--format=%B", &commit]).answer();
     assert!(message.contains("> Arborist-Result: pass"), "{message}");
-    repo.arborist(["trailers", "check", "main"]).succeeds().shows();
+    repo.arborist(["trailers", "check", "main"]).succeeds().matches_snapshot();
     let keys = repo.git(["log", "-1", "--format=%(trailers:keyonly)", &commit]).answer();
     assert_eq!(keys.lines().filter(|key| *key == "Arborist-Step").count(), 1, "{keys}");
     assert!(!keys.contains("Arborist-Result"), "{keys}");

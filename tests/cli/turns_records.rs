@@ -54,7 +54,7 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
     assert_eq!((&records[5]["step"], &records[5]["commit"]), (&"review".into(), &Value::Null));
     assert_eq!(records[7]["result"], "complete");
     assert_eq!(records[7]["context"]["tip"], repo.git(["rev-parse", "HEAD"]).answer());
-    repo.arborist(["session", "which", &commit]).succeeds().shows();
+    repo.arborist(["session", "which", &commit]).succeeds().matches_snapshot();
     repo.arborist(["state"]).succeeds().out(&session(&repo));
 }
 
@@ -140,9 +140,9 @@ fn work_of_a_task_command_is_committed_as_the_user() {
 fn live_output_of_agents_is_redacted() {
     let repo = repo("claude", WORK);
     let said = repo.arborist(["gardener", "--json"]).succeeds();
-    said.shows().never("sk-ant-api03-AAAA");
+    said.matches_snapshot().never("sk-ant-api03-AAAA");
     let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END PRIVATE KEY-----";
     let repo = crate::turn_scripts::repo("text", &format!("cat <<'KEY'\n{key}\nKEY\necho bye\n"));
     let said = repo.arborist(["gardener", "--json"]).succeeds();
-    said.shows().never("MIIEvQIBADANBgkqhkiG9w0");
+    said.matches_snapshot().never("MIIEvQIBADANBgkqhkiG9w0");
 }

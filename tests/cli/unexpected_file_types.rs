@@ -54,7 +54,7 @@ fn obstacles_that_a_killed_run_left_in_the_git_directory_are_moved_away_by_the_n
     fs::create_dir(repo.path(".git/index.lock")).unwrap();
     fs::remove_dir_all(repo.path(".git/logs")).unwrap();
     repo.write(".git/logs", "x");
-    repo.arborist(["gardener"]).succeeds().shows();
+    repo.arborist(["gardener"]).succeeds().matches_snapshot();
     assert!(repo.path(".git/replaced.1").exists() && repo.path(".git/replaced.2").exists());
 }
 
@@ -114,7 +114,7 @@ fn a_huge_ignored_file_of_the_user_does_not_stop_a_run() {
 fn a_huge_untracked_file_of_the_user_is_reported_before_an_agent_is_called() {
     let repo = repo("true");
     fs::File::create(repo.path("new")).unwrap().set_len(1 << 40).unwrap();
-    repo.arborist(["gardener", "--allow-dirty"]).exits(2).shows();
+    repo.arborist(["gardener", "--allow-dirty"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("once").exists());
 }
 

@@ -83,8 +83,8 @@ fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read() {
     repo.write("docs/list.md", "- [ ] T001 do it\n");
     symlink("docs/list.md", repo.path("tasks.md")).unwrap();
     repo.commit("a plan\n");
-    repo.arborist(["state"]).succeeds().shows();
-    repo.arborist(["plan"]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().matches_snapshot();
+    repo.arborist(["plan"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_plan_folder_with_a_link_loop_is_read_completely() {
     let repo = TestRepo::init();
     repo.write("specs/a/tasks.md", "- [ ] T001 do it\n");
     symlink("..", repo.path("specs/a/up")).unwrap();
-    repo.arborist(["plan", "specs"]).succeeds().shows();
+    repo.arborist(["plan", "specs"]).succeeds().matches_snapshot();
 }
 
 #[test]

@@ -162,8 +162,8 @@ fn a_completion_without_a_test_step_is_found() {
 fn problems_are_shown_with_their_commit_task_and_check() {
     let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["review-approved", "complete"]);
-    repo.arborist(["verify"]).exits(1).shows();
-    complete().arborist(["verify"]).succeeds().shows();
+    repo.arborist(["verify"]).exits(1).matches_snapshot();
+    complete().arborist(["verify"]).succeeds().matches_snapshot();
 }
 
 #[test]

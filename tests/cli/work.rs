@@ -228,7 +228,7 @@ fn invalid_claims_are_reported_and_delay_only_their_tasks() {
 fn a_server_without_atomic_pushes_is_refused() {
     let shared = SharedPlan::new(1, 1, WORKER);
     shared.repo.git_in(&shared.origin(), ["config", "receive.advertiseAtomic", "false"]).succeeds();
-    shared.work(0, &[]).exits(128).shows();
+    shared.work(0, &[]).exits(128).matches_snapshot();
     assert_eq!(shared.repo.calls(), 0);
 }
 
@@ -265,7 +265,7 @@ fn a_worker_refuses_a_branch_with_unpushed_commits() {
     fs::write(shared.clone(0).join("mine"), "x").unwrap();
     shared.repo.git_in(&shared.clone(0), ["add", "mine"]).succeeds();
     shared.repo.git_in(&shared.clone(0), ["commit", "-qm", "mine"]).succeeds();
-    shared.work(0, &[]).exits(2).shows();
+    shared.work(0, &[]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_server_that_rejects_claims_is_reported() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let hook = "#!/bin/sh\ncase $1 in refs/arborist/*) echo 'only branches here'; exit 1 ;; esac\n";
     shared.repo.write_script("../origin.git/hooks/update", hook);
-    shared.work(0, &[]).exits(128).shows();
+    shared.work(0, &[]).exits(128).matches_snapshot();
     assert_eq!(shared.repo.calls(), 0);
 }
 

@@ -41,24 +41,24 @@ fn json(text: &str) -> Value {
 #[test]
 fn without_configuration_the_workspace_is_this_repository() {
     let repo = TestRepo::init();
-    repo.arborist(["workspace", "status"]).succeeds().shows();
-    repo.arborist(["workspace", "sync"]).succeeds().shows();
-    repo.arborist(["workspace", "push"]).exits(1).shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot();
+    repo.arborist(["workspace", "sync"]).succeeds().matches_snapshot();
+    repo.arborist(["workspace", "push"]).exits(1).matches_snapshot();
 }
 
 #[test]
 fn sync_clones_missing_repositories_and_fetches_existing_ones() {
     let repo = TestRepo::init();
     backend(&repo, "");
-    repo.arborist(["workspace", "status"]).succeeds().shows();
-    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot();
+    repo.arborist(["workspace", "sync"]).succeeds().matches_snapshot();
     let clone = repo.root().join("backend");
     assert_eq!(repo.git_in(&clone, ["rev-list", "--count", "HEAD"]).answer(), "3");
     assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "false");
     let work = repo.root().join("backend work");
     repo.git_in(&work, ["commit", "-q", "--allow-empty", "-m", "later"]).succeeds();
     repo.git_in(&work, ["push", "-q", "origin", "main"]).succeeds();
-    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    repo.arborist(["workspace", "sync"]).succeeds().matches_snapshot();
     let later = repo.git_in(&work, ["rev-parse", "HEAD"]).answer();
     let seen = ["rev-parse", "refs/arborist/remote/backend/heads/main"];
     assert_eq!(repo.git_in(&clone, seen).answer(), later);
@@ -85,10 +85,10 @@ fn sync_clones_with_the_configured_depth_and_branch() {
 fn a_missing_path_without_a_remote_is_an_error_that_names_the_key() {
     let repo = TestRepo::init();
     configure(&repo, "[workspace.repos.backend]\npath = \"../backend\"\n");
-    repo.arborist(["workspace", "sync"]).exits(1).shows();
+    repo.arborist(["workspace", "sync"]).exits(1).matches_snapshot();
     fs::create_dir(repo.root().join("backend")).unwrap();
     fs::write(repo.root().join("backend/file"), "").unwrap();
-    repo.arborist(["workspace", "sync"]).exits(1).shows();
+    repo.arborist(["workspace", "sync"]).exits(1).matches_snapshot();
     assert!(!repo.root().join("backend/.git").exists());
 }
 
@@ -120,9 +120,9 @@ fn unknown_workspace_keys_and_values_are_errors_with_their_location() {
         repo.arborist(["workspace", "status"]).exits(1).err(error).err(hint);
     }
     configure(&repo, "[workspace.repos.'a b']\npath = '../b'\n");
-    repo.arborist(["workspace", "status"]).exits(1).shows();
+    repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
     configure(&repo, "[workspace.repos.b]\npath = '../b'\n[workspace.repos.c]\npath = '../x/../b'\n");
-    repo.arborist(["workspace", "status"]).exits(1).shows();
+    repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn a_remote_in_tracked_configuration_needs_approval_and_runs_no_program() {
         "fd::17".into(),
     ] {
         write(&evil);
-        repo.arborist(["workspace", "sync", "--yes"]).exits(1).shows();
+        repo.arborist(["workspace", "sync", "--yes"]).exits(1).matches_snapshot();
         assert!(!canary.exists() && !repo.root().join("backend").exists(), "{evil}");
     }
     write(&bare.display().to_string());
-    let refused = repo.arborist(["workspace", "sync"]).exits(2).shows();
+    let refused = repo.arborist(["workspace", "sync"]).exits(2).matches_snapshot();
     assert!(refused.stderr().contains(&bare.display().to_string()) && refused.stderr().contains("--yes"));
     assert!(!repo.root().join("backend").exists());
-    repo.arborist(["workspace", "sync", "--yes"]).succeeds().shows();
-    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    repo.arborist(["workspace", "sync", "--yes"]).succeeds().matches_snapshot();
+    repo.arborist(["workspace", "sync"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_remote_helper_in_user_configuration_runs_no_program() {
     repo.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
     let text = format!("remote = \"ext::touch '{}'\"", canary.display());
     configure(&repo, &format!("[workspace.repos.b]\npath = \"../b\"\n{text}\n"));
-    repo.arborist(["workspace", "sync"]).exits(1).shows();
+    repo.arborist(["workspace", "sync"]).exits(1).matches_snapshot();
     assert!(!canary.exists());
 }
 
@@ -189,8 +189,8 @@ fn workspace_push_pushes_only_branches_and_records_of_sessions() {
     repo.git_in(&clone, ["config", "push.followTags", "true"]).succeeds();
     repo.git_in(&clone, ["config", "remote.origin.mirror", "true"]).succeeds();
     repo.git_in(&clone, ["config", "remote.origin.push", "+refs/heads/*:refs/heads/*"]).succeeds();
-    repo.arborist(["workspace", "status"]).succeeds().shows();
-    repo.arborist(["workspace", "push"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot();
+    repo.arborist(["workspace", "push"]).succeeds().matches_snapshot();
     let bare = repo.root().join("backend.git");
     let refs = repo.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer();
     let expected = [
@@ -201,8 +201,8 @@ fn workspace_push_pushes_only_branches_and_records_of_sessions() {
         "refs/heads/main",
     ];
     assert_eq!(refs.lines().collect::<Vec<_>>(), expected);
-    repo.arborist(["workspace", "status"]).succeeds().shows().never("unpushed");
-    repo.arborist(["workspace", "push"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot().never("unpushed");
+    repo.arborist(["workspace", "push"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -218,11 +218,11 @@ fn workspace_push_never_forces_and_a_rejected_ref_does_not_block_others() {
     repo.git_in(&work, ["push", "-q"]).succeeds();
     repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "ours"]).succeeds();
     repo.git_in(&clone, ["branch", "arborist/task/arborist%2Fplan%2Fs1/T2", "HEAD~1"]).succeeds();
-    let refused = repo.arborist(["workspace", "push"]).exits(1).shows();
+    let refused = repo.arborist(["workspace", "push"]).exits(1).matches_snapshot();
     assert!(refused.stdout().contains("/T2"));
     let bare = repo.root().join("backend.git");
     assert_eq!(repo.git_in(&bare, ["log", "-1", "--format=%s", "arborist/plan/s1"]).answer(), "theirs");
-    repo.arborist(["workspace", "status"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn sync_fetches_sessions_that_others_pushed() {
     let clone = repo.root().join("backend");
     let tip = repo.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer();
     fs::remove_dir_all(&clone).unwrap();
-    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    repo.arborist(["workspace", "sync"]).succeeds().matches_snapshot();
     assert_eq!(repo.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer(), tip);
     assert_eq!(repo.git_in(&clone, ["symbolic-ref", "--short", "HEAD"]).answer(), "main");
     let other = ["rev-parse", "-q", "--verify", "refs/heads/arborist/plan/other"];
@@ -245,13 +245,15 @@ fn sync_fetches_sessions_that_others_pushed() {
 fn foreach_runs_a_command_in_each_repository() {
     let repo = TestRepo::init();
     backend(&repo, "");
-    repo.arborist(["workspace", "foreach", "pwd"]).exits(1).shows();
+    repo.arborist(["workspace", "foreach", "pwd"]).exits(1).matches_snapshot();
     repo.arborist(["workspace", "sync"]).succeeds();
     let said = repo.arborist(["workspace", "foreach", "echo $ARBORIST_REPO; git rev-parse --show-toplevel"]);
-    let said = said.succeeds().shows();
+    let said = said.succeeds().matches_snapshot();
     assert!(said.stdout().contains("/backend\n") && said.stdout().contains("/repo\n"));
-    repo.arborist(["workspace", "foreach", "--repo", "backend", "git", "log", "-1"]).succeeds().shows();
-    repo.arborist(["workspace", "foreach", "exit 7"]).exits(7).shows().never("in backend");
-    repo.arborist(["workspace", "foreach", "--keep-going", "exit 7"]).exits(7).shows();
-    repo.arborist(["workspace", "status", "--repo", "nobody"]).exits(1).shows();
+    repo.arborist(["workspace", "foreach", "--repo", "backend", "git", "log", "-1"])
+        .succeeds()
+        .matches_snapshot();
+    repo.arborist(["workspace", "foreach", "exit 7"]).exits(7).matches_snapshot().never("in backend");
+    repo.arborist(["workspace", "foreach", "--keep-going", "exit 7"]).exits(7).matches_snapshot();
+    repo.arborist(["workspace", "status", "--repo", "nobody"]).exits(1).matches_snapshot();
 }

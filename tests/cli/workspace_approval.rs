@@ -13,7 +13,7 @@ fn foreach_needs_approval_for_a_path_in_tracked_configuration() {
     other(&repo, "secret");
     repo.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
     let touch = ["workspace", "foreach", "touch canary"];
-    repo.arborist(touch).exits(2).shows();
+    repo.arborist(touch).exits(2).matches_snapshot();
     assert!(!repo.root().join("secret/canary").exists() && !repo.path("canary").exists());
     repo.arborist(["workspace", "foreach", "--yes", "touch canary"]).succeeds();
     assert!(repo.root().join("secret/canary").exists());
@@ -26,7 +26,7 @@ fn an_empty_or_invalid_branch_prefix_is_refused() {
     for prefix in ["", "/", "a..", "refs//"] {
         repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
         repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
-        repo.arborist(["workspace", "status"]).exits(1).shows();
+        repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
     }
 }
 
@@ -41,12 +41,12 @@ fn changes_of_a_tracked_branch_prefix_or_default_branch_need_new_approval() {
     repo.arborist(["workspace", "sync"]).succeeds();
     let write = |text: &str| repo.write(".arborist/config.toml", format!("[workspace.repos.app]\n{text}\n"));
     write("branch-prefix = \"feature/\"");
-    repo.arborist(["workspace", "sync"]).exits(2).shows();
+    repo.arborist(["workspace", "sync"]).exits(2).matches_snapshot();
     repo.arborist(["workspace", "sync", "--yes"]).succeeds();
     write("branch-prefix = \"fix/\"");
-    repo.arborist(["workspace", "sync"]).exits(2).shows();
+    repo.arborist(["workspace", "sync"]).exits(2).matches_snapshot();
     write("default-branch = \"main\"");
-    repo.arborist(["workspace", "sync"]).exits(2).shows();
+    repo.arborist(["workspace", "sync"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -57,12 +57,12 @@ fn an_approval_of_a_url_does_not_cover_another_user_name_in_it() {
         repo.write(".arborist/config.toml", format!("[workspace.repos.app]\npath = \".\"\n{remote}\n"));
     };
     write("ada");
-    let shown = repo.arborist(["workspace", "sync"]).exits(2).shows();
+    let shown = repo.arborist(["workspace", "sync"]).exits(2).matches_snapshot();
     assert!(!shown.stderr().contains("ada@"));
     repo.arborist(["workspace", "foreach", "--yes", "true"]).succeeds();
     repo.arborist(["workspace", "foreach", "true"]).succeeds();
     write("bob");
-    repo.arborist(["workspace", "foreach", "true"]).exits(2).shows();
+    repo.arborist(["workspace", "foreach", "true"]).exits(2).matches_snapshot();
 }
 
 /// Everything of a bare repository can be tracked as plain files, its settings included.

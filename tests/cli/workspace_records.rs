@@ -54,7 +54,7 @@ fn session_show_lists_the_changes_of_a_turn_in_every_repository() {
         .out("\nin backend\ndiff --git a/kept.txt b/kept.txt\ndeleted")
         .never("none")
         .never("in repo");
-    show("Write in both", &["--patch"]).shows();
+    show("Write in both", &["--patch"]).matches_snapshot();
     show("Write here", &["--patch"]).never("in repo").never("backend");
     let said: Value = serde_json::from_str(&show("Write there", &["--patch", "--json"]).stdout()).unwrap();
     assert_eq!((&said["patch"], &said["other_patches"][0]["repository"]), (&Value::Null, &"backend".into()));
@@ -62,9 +62,9 @@ fn session_show_lists_the_changes_of_a_turn_in_every_repository() {
     workspace.arborist(["session", "turns", &id]).succeeds().out(&format!("  backend:{}  ", &only[..10]));
     // Elsewhere, the record is all that there is.
     fs::rename(workspace.clone_of("backend"), workspace.root().join("away")).unwrap();
-    show("Write in both", &["--patch"]).shows().never("\nin backend\n");
+    show("Write in both", &["--patch"]).matches_snapshot().never("\nin backend\n");
     let number = workspace.turn(&id, "Write in both")["number"].to_string();
-    workspace.arborist(["session", "diff", &id, "0", &number]).succeeds().shows();
+    workspace.arborist(["session", "diff", &id, "0", &number]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn session_diff_shows_the_changes_in_every_repository() {
         let args = ["session", "diff", &id, from, to];
         workspace.arborist(args.iter().chain(more)).succeeds()
     };
-    let said = diff(&here, &there, &[]).never("/here.txt").shows();
+    let said = diff(&here, &there, &[]).never("/here.txt").matches_snapshot();
     assert!(said.stdout().starts_with("in backend\ndiff --git a/kept.txt"), "{}", said.stdout());
-    let said = diff(&there, &both, &[]).shows().never("kept.txt");
+    let said = diff(&there, &both, &[]).matches_snapshot().never("kept.txt");
     assert!(said.stdout().starts_with("in repo\ndiff --git a/here.txt"), "{}", said.stdout());
     diff("0", &here, &[]).never("backend").never("in repo");
-    diff(&both, &here, &["--stat"]).shows();
-    diff(&both, &number("Add T003.txt"), &[]).shows();
+    diff(&both, &here, &["--stat"]).matches_snapshot();
+    diff(&both, &number("Add T003.txt"), &[]).matches_snapshot();
     let told: Value = serde_json::from_str(&diff(&here, &there, &["--json"]).stdout()).unwrap();
     assert_eq!(told["files"], json!([]));
     assert_eq!(told["others"][0]["files"], json!(["kept.txt", "there.txt"]));
@@ -108,13 +108,13 @@ fn session_which_finds_a_commit_of_any_repository() {
                 workspace.arborist_in(dir, ["session", "which", commit]).succeeds().never("repository");
             words.iter().fold(said, |said, word| said.out(word)).never("warning");
         }
-        let said = workspace.arborist(["session", "which", commit]).succeeds().shows();
+        let said = workspace.arborist(["session", "which", commit]).succeeds().matches_snapshot();
         words.iter().fold(said, |said, word| said.out(word)).never("warning");
     }
     let told: Value =
         serde_json::from_str(&workspace.arborist(["session", "which", &turn, "--json"]).answer()).unwrap();
     assert_eq!((&told["repository"], &told["proven"]), (&"backend".into(), &true.into()));
-    workspace.arborist(["session", "which", "nothing"]).exits(1).shows();
+    workspace.arborist(["session", "which", "nothing"]).exits(1).matches_snapshot();
     // Where nobody knows of the plan, the commit's own word is all that there is.
     let copy = workspace.root().join("copy");
     workspace
@@ -152,7 +152,7 @@ fn session_export_contains_commits_of_every_repository() {
     let backend = workspace.clone_of("backend");
     let note = workspace.git_in(&backend, ["notes", "--ref=ai", "show", &commit]).answer();
     assert!(note.contains("authorship/3.0.0") && note.contains("there.txt"), "{note}");
-    workspace.arborist(export.iter().chain(&["git-ai", "--write"])).succeeds().shows();
+    workspace.arborist(export.iter().chain(&["git-ai", "--write"])).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn session_export_contains_only_commits_that_name_their_session_themselves() {
     });
     let export = ["session", "export", &id, "--format", "git-ai", "--write"];
     let said = workspace.arborist(export).succeeds();
-    let said = said.shows();
+    let said = said.matches_snapshot();
     said.err("does not name this session").err("already has a note, which was not changed").out(&there);
     let notes = |place: &Path| workspace.git_in(place, ["notes", "--ref=ai", "list"]).answer();
     assert!(!notes(&backend).contains(&theirs) && notes(&backend).contains(&there));
@@ -202,8 +202,8 @@ fn records_without_other_repositories_are_still_read() {
     workspace.remove_others_from_records(&id);
     let only = newest_backend_commit(&workspace, "@turn): Write there");
     assert!(workspace.turns(&id).iter().all(|turn| turn["others"].is_null()));
-    workspace.arborist(["session", "show", &id, "--turn", "3", "--patch"]).succeeds().shows();
-    workspace.arborist(["session", "which", &only]).exits(1).shows();
+    workspace.arborist(["session", "show", &id, "--turn", "3", "--patch"]).succeeds().matches_snapshot();
+    workspace.arborist(["session", "which", &only]).exits(1).matches_snapshot();
 }
 
 #[test]

@@ -24,22 +24,22 @@ fn repo_ahead_of_remote() -> TestRepo {
 #[test]
 fn commits_that_workspace_push_does_not_push_are_reported() {
     let repo = repo_ahead_of_remote();
-    repo.arborist(["workspace", "status"]).succeeds().shows().never("pushed");
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot().never("pushed");
     let printed = repo.arborist(["workspace", "status", "--json"]).answer();
     let row = &serde_json::from_str::<Value>(&printed).unwrap()["repositories"][0];
     assert_eq!((&row["pushed"], &row["unpushed_checkout"]), (&Value::Bool(false), &Value::from(2)));
     let words = "app: nothing to push: no session or task branches; 2 commits of 'main' are not at origin";
     repo.arborist(["workspace", "push"]).succeeds().out(words).never("everything");
     repo.git(["push", "-q", "origin", "main"]).succeeds();
-    repo.arborist(["workspace", "status"]).succeeds().shows().never("ahead of");
-    repo.arborist(["workspace", "push"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().matches_snapshot().never("ahead of");
+    repo.arborist(["workspace", "push"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_missing_remote_is_not_reported_as_up_to_date() {
     let repo = repo_ahead_of_remote();
     fs::rename(repo.root().join("origin.git"), repo.root().join("gone")).unwrap();
-    let push = repo.arborist(["workspace", "push"]).exits(1).shows();
+    let push = repo.arborist(["workspace", "push"]).exits(1).matches_snapshot();
     assert_eq!(push.stdout(), "");
 }
 
@@ -65,10 +65,10 @@ fn an_unusable_repository_does_not_hide_others() {
 fn a_bare_repository_is_reported_as_such_and_not_as_missing() {
     let repo = TestRepo::init();
     repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
-    repo.arborist_in(&repo.root().join("backend.git"), ["workspace", "status"]).exits(128).shows();
+    repo.arborist_in(&repo.root().join("backend.git"), ["workspace", "status"]).exits(128).matches_snapshot();
     repo.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
-    let said = repo.arborist(["workspace", "status"]).exits(1).shows();
-    said.shows();
+    let said = repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
+    said.matches_snapshot();
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn a_mistyped_workspace_key_is_reported_with_the_nearest_key() {
         repo.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
     };
     write("pth");
-    repo.arborist(["workspace", "status"]).exits(1).shows();
+    repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
     write("elsewhere");
-    let told = repo.arborist(["workspace", "status"]).exits(1).shows();
+    let told = repo.arborist(["workspace", "status"]).exits(1).matches_snapshot();
     assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
 }
 
@@ -117,14 +117,14 @@ fn mistyped_repositories_and_tools_are_reported_with_the_nearest_name() {
     repo.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
     for verb in ["status", "sync", "push"] {
         let said = repo.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
-        said.shows();
+        said.matches_snapshot();
     }
     let said = repo.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
-    said.shows();
-    repo.arborist(["workspace", "push", "--repo", "backend"]).exits(1).shows();
+    said.matches_snapshot();
+    repo.arborist(["workspace", "push", "--repo", "backend"]).exits(1).matches_snapshot();
     let missing = ["workspace", "foreach", "--keep-going", "no-such-program", "x"];
-    let said = repo.arborist(missing).exits(127).shows();
-    said.shows();
+    let said = repo.arborist(missing).exits(127).matches_snapshot();
+    said.matches_snapshot();
     for (tag, error, hint) in [
         (
             "repo:bakend",

@@ -37,7 +37,7 @@ fn resume_at_a_turn_restores_every_repository() {
     let (backend, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     let before = workspace.git_in(&backend, ["rev-parse", &branch]).answer();
     let calls = workspace.calls();
-    workspace.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
+    workspace.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().matches_snapshot();
     assert_eq!(workspace.calls(), calls + 4, "T002 and T003 are done and reviewed again");
     let reset = workspace.git_in(&backend, ["log", "-1", "--format=%H", "--grep=@reset)", &branch]).answer();
     let then = files(&workspace, &reset);
@@ -85,7 +85,7 @@ fn resume_and_replay_are_refused_if_a_repository_is_missing() {
     let refs = workspace.git(["for-each-ref"]).answer();
     for verb in ["resume", "replay"] {
         let said = workspace.arborist(["session", verb, &id, "--turn", &turn]).exits(2);
-        said.shows();
+        said.matches_snapshot();
         assert_eq!(workspace.git(["for-each-ref"]).answer(), refs);
     }
 }

@@ -40,7 +40,7 @@ fn a_task_gets_a_folder_and_a_branch_and_the_checkout_is_untouched() {
     repo.commit("a\n");
     let before = checkout(&repo);
     let base = tip(&repo, "HEAD");
-    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     let path = PathBuf::from(said.stdout().trim_end());
     assert_eq!(path, repo.root().canonicalize().unwrap().join("repo.arborist/T1"));
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "a");
@@ -82,14 +82,14 @@ fn add_reports_that_a_branch_with_commits_is_continued() {
     let path = add(&repo, "T1");
     repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
     let work = tip(&repo, "arborist/task/main/T1");
-    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
-    repo.arborist(["worktree", "remove", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
+    repo.arborist(["worktree", "remove", "T1"]).succeeds().matches_snapshot();
     assert!(!path.exists());
     repo.commit("main goes on\n");
-    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), work);
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
-    repo.arborist(["worktree", "add", "T1", "--base", "main"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T1", "--base", "main"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_branch_without_commits_of_its_own_moves_to_the_base() {
     let path = add(&repo, "T1");
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
     let head = repo.commit("main goes on\n");
-    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), head);
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
     let said = repo.arborist(["worktree", "add", "T1"]).succeeds().never("created").never("moved");
@@ -112,21 +112,21 @@ fn add_accepts_another_base() {
     repo.commit("more\n");
     let path = PathBuf::from(repo.arborist(["worktree", "add", "T1", "--base", "HEAD~1"]).answer());
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), first);
-    repo.arborist(["worktree", "add", "T2", "--base", "nowhere"]).exits(1).shows();
+    repo.arborist(["worktree", "add", "T2", "--base", "nowhere"]).exits(1).matches_snapshot();
 }
 
 #[test]
 fn files_and_worktrees_of_others_that_are_in_the_way_are_kept() {
     let repo = TestRepo::init();
     repo.write("../repo.arborist/T1/mine", "mine");
-    repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T1"]).exits(2).matches_snapshot();
     assert_eq!(repo.read("../repo.arborist/T1/mine"), "mine");
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "", "no branch is left");
     assert_eq!(list(&repo, &[]).len(), 0);
     let other = repo.root().join("other");
     repo.git(["branch", "arborist/task/main/T2"]).succeeds();
     repo.git(["worktree", "add", "-q", other.to_str().unwrap(), "arborist/task/main/T2"]).succeeds();
-    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).matches_snapshot();
     assert_eq!(list(&repo, &[])[0]["kind"], "foreign");
 }
 
@@ -151,12 +151,12 @@ fn limits_are_checked_before_a_worktree_is_created() {
     let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
     add(&repo, "T1");
-    repo.arborist(["worktree", "add", "T2"]).exits(1).shows();
+    repo.arborist(["worktree", "add", "T2"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
     repo.arborist(["worktree", "add", "T1"]).succeeds();
     let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.min-free", "999999999"]).succeeds();
-    repo.arborist(["worktree", "add", "T2"]).exits(128).shows();
+    repo.arborist(["worktree", "add", "T2"]).exits(128).matches_snapshot();
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
 }
 
@@ -167,8 +167,8 @@ fn a_deleted_worktree_folder_is_shown_as_missing_and_pruned_without_its_branch()
     add(&repo, "T2");
     fs::remove_dir_all(&path).unwrap();
     assert_eq!(list(&repo, &[])[0]["state"], "missing");
-    repo.arborist(["worktree", "path", "T1"]).exits(1).shows();
-    repo.arborist(["worktree", "prune"]).succeeds().shows();
+    repo.arborist(["worktree", "path", "T1"]).exits(1).matches_snapshot();
+    repo.arborist(["worktree", "prune"]).succeeds().matches_snapshot();
     assert_eq!(list(&repo, &[]).len(), 1);
     assert_ne!(tip(&repo, "arborist/task/main/T1"), "", "the branch is kept");
     let path = add(&repo, "T1");
@@ -184,14 +184,14 @@ fn a_worktree_with_uncommitted_files_is_removed_only_by_force_and_after_saving()
     let path = add(&repo, "T1");
     fs::write(path.join("a"), "changed").unwrap();
     fs::write(path.join("new"), "new").unwrap();
-    repo.arborist(["worktree", "remove", "T1"]).exits(1).shows();
-    let said = repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "remove", "T1"]).exits(1).matches_snapshot();
+    let said = repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().matches_snapshot();
     let saved = said.stderr();
     let saved = saved.split_whitespace().find(|word| word.starts_with("refs/")).unwrap();
     assert!(!path.exists());
     assert_eq!(repo.git(["show", &format!("{saved}:new")]).answer(), "new");
     assert_eq!(repo.git(["show", &format!("{saved}:a")]).answer(), "changed");
-    repo.arborist(["worktree", "remove", "T1"]).exits(1).shows();
+    repo.arborist(["worktree", "remove", "T1"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn commits_on_no_branch_are_saved_before_their_worktree_is_removed() {
 fn a_dirty_checkout_causes_a_warning() {
     let repo = TestRepo::init();
     repo.write("mine", "mine");
-    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     repo.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().never("warning");
     assert_eq!(repo.read("mine"), "mine");
 }
@@ -234,13 +234,13 @@ fn a_dirty_checkout_causes_a_warning() {
 #[test]
 fn add_explains_why_a_repository_cannot_have_worktrees() {
     let repo = TestRepo::with_options(&[]);
-    repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
+    repo.arborist(["worktree", "add", "T1"]).exits(128).matches_snapshot();
     let bare = TestRepo::with_options(&["--bare"]);
-    bare.arborist(["worktree", "add", "T1"]).exits(128).shows();
-    repo.arborist_in(&repo.home(), ["worktree", "list"]).exits(128).shows();
+    bare.arborist(["worktree", "add", "T1"]).exits(128).matches_snapshot();
+    repo.arborist_in(&repo.home(), ["worktree", "list"]).exits(128).matches_snapshot();
     let repo = TestRepo::init();
     repo.git(["checkout", "-q", "--detach"]).succeeds();
-    repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
+    repo.arborist(["worktree", "add", "T1"]).exits(128).matches_snapshot();
     repo.arborist(["worktree", "add", "../x"]).exits(129);
 }
 
@@ -264,8 +264,8 @@ fn worktree_list_shows_all_details() {
         (&rows[1]["task"], &rows[1]["kind"], &rows[1]["path"]),
         (&"T2".into(), &"branch".into(), &Value::Null)
     );
-    repo.arborist(["worktree", "list"]).succeeds().shows().never("T2");
-    repo.arborist(["worktree", "show", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "list"]).succeeds().matches_snapshot().never("T2");
+    repo.arborist(["worktree", "show", "T1"]).succeeds().matches_snapshot();
     assert_eq!(row["state"], "implementing", "{row:#}");
 }
 
@@ -281,9 +281,9 @@ fn a_worktree_inside_the_checkout_is_hidden_from_git_status() {
     assert!(add(&repo, "T1").ends_with("repo/trees/repo/T1"));
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     repo.git(["config", "arborist.worktree.base", "trees/repo/T1/more"]).succeeds();
-    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).matches_snapshot();
     repo.git(["config", "arborist.worktree.base", ".git/trees"]).succeeds();
-    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -340,10 +340,10 @@ fn a_mistyped_task_of_a_plan_creates_no_branch() {
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");
     let refused = repo.arborist(["worktree", "add", "T0O1"]).exits(1);
-    refused.shows();
+    refused.matches_snapshot();
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T0O1"]).answer(), "");
     repo.arborist(["worktree", "add", "T001"]).succeeds();
-    repo.arborist(["worktree", "add", "anything"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "anything"]).succeeds().matches_snapshot();
     repo.arborist(["worktree", "add", "T0O1", "--unplanned"]).succeeds();
 }
 
@@ -353,7 +353,7 @@ fn a_mistyped_task_is_reported_with_the_nearest_task() {
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");
     add(&repo, "T001");
-    repo.arborist(["worktree", "path", "T01"]).exits(1).shows();
+    repo.arborist(["worktree", "path", "T01"]).exits(1).matches_snapshot();
     repo.arborist(["worktree", "show", "T01"]).exits(1).err("did you mean 'T001'?");
     repo.arborist(["worktree", "path", "T002"]).exits(1).err("git arborist worktree add T002");
 }

@@ -210,7 +210,7 @@ fn a_full_disk_leaves_nothing_behind() {
     repo.commit("a large file\n");
     let script = "trap '' XFSZ; ulimit -f 512; exec git arborist worktree add T1";
     let run = Run::of(repo.command("sh", &repo.path("")).args(["-c", script]), b"");
-    run.exits(128).shows();
+    run.exits(128).matches_snapshot();
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
     assert!(!repo.root().join("repo.arborist/T1").exists());

@@ -29,9 +29,9 @@ fn a_program_runs_in_the_worktree_with_its_environment_and_its_exit_code() {
     command.env("GIT_DIR", repo.path(".git")).env("GIT_WORK_TREE", repo.path(""));
     command.args(["arborist", "worktree", "run", "T1", "--", "git", "branch", "--show-current"]);
     assert_eq!(Run::of(&mut command, b"").answer(), "arborist/task/main/T1", "git finds the worktree");
-    repo.arborist(["worktree", "run", "T2", "--", "true"]).exits(1).shows();
+    repo.arborist(["worktree", "run", "T2", "--", "true"]).exits(1).matches_snapshot();
     repo.arborist(["worktree", "run", "T1"]).exits(129);
-    repo.arborist(["worktree", "run", "T1", "--", "no-such-program"]).exits(128).shows();
+    repo.arborist(["worktree", "run", "T1", "--", "no-such-program"]).exits(128).matches_snapshot();
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn a_running_program_holds_its_worktree_exclusively_and_is_listed() {
     assert_eq!(holder["what"], "T1 of main", "{list:#}");
     assert!(holder["pid"].as_u64().unwrap() > 1);
     for verb in ["add", "remove"] {
-        run(&repo, &format!("git arborist worktree {verb} T1")).exits(3).shows();
+        run(&repo, &format!("git arborist worktree {verb} T1")).exits(3).matches_snapshot();
     }
-    run(&repo, "git arborist worktree run T1 -- true").exits(3).shows();
+    run(&repo, "git arborist worktree run T1 -- true").exits(3).matches_snapshot();
     run(&repo, "git arborist worktree add T2 --scope main").succeeds();
     repo.arborist(["worktree", "list"]).succeeds().never("held by");
 }
@@ -77,14 +77,14 @@ fn restore_brings_back_lost_work() {
     repo.git_in(&path, ["reset", "-q", "--hard"]).succeeds();
     repo.git_in(&path, ["clean", "-qfd"]).succeeds();
     fs::write(path.join("other"), "later").unwrap();
-    let said = repo.arborist(["worktree", "restore", "T1"]).succeeds().shows();
+    let said = repo.arborist(["worktree", "restore", "T1"]).succeeds().matches_snapshot();
     assert_eq!(said.stdout(), "a\nd/new\nother\n");
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "b\n");
     assert_eq!(fs::read_to_string(path.join("d/new")).unwrap(), "new\n");
     assert_eq!(fs::read_to_string(path.join("cache")).unwrap(), "hot\n");
     assert_eq!(repo.git_in(&path, ["diff", "--cached", "--name-only"]).answer(), "", "nothing is staged");
-    repo.arborist(["worktree", "restore", "T1"]).succeeds().shows();
-    repo.arborist(["worktree", "restore", "T2"]).exits(1).shows();
+    repo.arborist(["worktree", "restore", "T1"]).succeeds().matches_snapshot();
+    repo.arborist(["worktree", "restore", "T2"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn restore_works_without_the_worktree_but_not_over_newer_commits() {
     repo.arborist(["worktree", "restore", "T1"]).succeeds();
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "b\n");
     repo.git_in(&path, ["commit", "-qam", "written down"]).succeeds();
-    repo.arborist(["worktree", "restore", "T1"]).exits(2).shows();
+    repo.arborist(["worktree", "restore", "T1"]).exits(2).matches_snapshot();
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn saved_work_of_a_worktree_is_not_mistaken_for_a_crashed_run() {
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.commit("a plan\n");
     repo.agent("case \"$prompt\" in Review*) echo APPROVED;; *) echo x > x; echo done;; esac");
-    repo.arborist(["gardener"]).succeeds().shows().never("interrupted");
+    repo.arborist(["gardener"]).succeeds().matches_snapshot().never("interrupted");
 }
 
 #[test]

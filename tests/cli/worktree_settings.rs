@@ -50,12 +50,12 @@ fn setup_commands_run_once_in_a_new_worktree() {
 #[test]
 fn a_setup_that_fails_or_hangs_leaves_nothing_behind() {
     let repo = repo("[worktree]\nsetup = [\"echo no network >&2; exit 7\"]\n");
-    repo.arborist(["worktree", "add", "T1"]).exits(1).shows();
+    repo.arborist(["worktree", "add", "T1"]).exits(1).matches_snapshot();
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
     let mut command = repo.command("git", &repo.path(""));
     command.args(["-c", "arborist.worktree.setup=sleep 60", "arborist", "worktree", "add", "T1"]);
-    Run::of(command.env("ARBORIST_TIMEOUT_SETUP", "1"), b"").exits(1).shows();
+    Run::of(command.env("ARBORIST_TIMEOUT_SETUP", "1"), b"").exits(1).matches_snapshot();
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn setup_commands_in_tracked_configuration_need_approval() {
     let repo = repo("");
     repo.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../../ran\"]\n");
     repo.commit("configuration\n");
-    repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
+    repo.arborist(["worktree", "add", "T1"]).exits(2).matches_snapshot();
     assert!(!repo.root().join("repo.arborist").exists(), "nothing was made");
     repo.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
     assert!(repo.root().join("ran").exists());
@@ -77,7 +77,7 @@ fn control_characters_cannot_hide_parts_of_a_command_shown_for_approval() {
     repo.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
     repo.commit("configuration\n");
     let said = repo.arborist(["worktree", "add", "T1"]).exits(2);
-    let said = said.shows().never("\r").never("\u{1b}");
+    let said = said.matches_snapshot().never("\r").never("\u{1b}");
     assert_eq!(said.stderr().matches("\n  setup: ").count(), 3, "{}", said.stderr());
     repo.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
     repo.arborist(["worktree", "add", "T2"]).succeeds();
@@ -92,7 +92,7 @@ fn ignored_files_are_copied_and_nothing_that_git_would_commit() {
     repo.write("node_modules/x/y", "dependency");
     std::os::unix::fs::symlink("x/y", repo.path("node_modules/link")).unwrap();
     repo.write("notes", "not ignored");
-    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     let path = PathBuf::from(said.stdout().trim_end());
     assert_eq!(read(&path.join(".env")), "secret");
     assert_eq!(read(&path.join("sub/.env")), "inner");

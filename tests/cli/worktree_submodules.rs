@@ -30,10 +30,10 @@ fn a_worktree_has_its_submodules_on_a_task_branch() {
     assert_eq!(repo.git_in(&lib, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
     assert!(repo.git_in(&lib, ["rev-parse", "--git-path", "objects/info/alternates"]).answer().len() > 1);
     fs::write(lib.join("f"), "changed\n").unwrap();
-    repo.arborist(["worktree", "remove", "T1"]).exits(1).shows();
-    repo.arborist(["worktree", "remove", "--force", "T1"]).exits(2).shows();
+    repo.arborist(["worktree", "remove", "T1"]).exits(1).matches_snapshot();
+    repo.arborist(["worktree", "remove", "--force", "T1"]).exits(2).matches_snapshot();
     repo.git_in(&lib, ["commit", "-qam", "only here"]).succeeds();
-    repo.arborist(["cleanup", "--older-than", "0", "--force"]).succeeds().shows();
+    repo.arborist(["cleanup", "--older-than", "0", "--force"]).succeeds().matches_snapshot();
     repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds();
     let kept = repo.git_in(&repo.path("lib"), ["log", "-1", "--format=%s", "arborist/task/main/T1"]).answer();
     assert_eq!(kept, "only here");
@@ -59,10 +59,10 @@ fn a_recycled_lane_has_the_submodules_of_the_next_task() {
 fn submodules_that_cannot_be_fetched_are_reported() {
     let repo = repo();
     fs::rename(repo.root().join("origin"), repo.root().join("gone")).unwrap();
-    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T1"]).succeeds().matches_snapshot();
     fs::remove_dir_all(repo.path(".git/modules")).unwrap();
     fs::remove_dir_all(repo.path("lib")).unwrap();
-    repo.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn worktrees_that_were_moved_are_found_again() {
     fs::rename(repo.path(""), repo.root().join("moved")).unwrap();
     fs::rename(repo.root().join("repo.arborist"), repo.root().join("moved.arborist")).unwrap();
     let moved = repo.root().join("moved");
-    repo.arborist_in(&moved, ["worktree", "path", "T1"]).exits(1).shows();
+    repo.arborist_in(&moved, ["worktree", "path", "T1"]).exits(1).matches_snapshot();
     repo.arborist_in(&moved, ["worktree", "repair"]).succeeds();
     let found = PathBuf::from(repo.arborist_in(&moved, ["worktree", "path", "T1"]).answer());
     assert_eq!(found.file_name(), path.file_name());

@@ -43,7 +43,7 @@ fn sync_merges_the_branch_of_the_run_and_keeps_uncommitted_changes() {
     fs::write(path.join("untracked"), "untracked\n").unwrap();
     fs::write(path.join("ignored"), "ignored\n").unwrap();
     let before = repo.git_in(&path, ["status", "--porcelain", "--ignored"]).answer();
-    repo.arborist(["worktree", "sync", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "sync", "T1"]).succeeds().matches_snapshot();
     assert_eq!(repo.git_in(&path, ["status", "--porcelain", "--ignored"]).answer(), before);
     assert_eq!(fs::read_to_string(path.join("b")).unwrap(), "of main\n");
     assert_eq!(fs::read_to_string(path.join("new")).unwrap(), "of main\n");
@@ -54,7 +54,7 @@ fn sync_merges_the_branch_of_the_run_and_keeps_uncommitted_changes() {
         repo.git(["rev-parse", "main"]).answer()
     );
     assert_eq!(repo.git(["stash", "list"]).answer(), "");
-    repo.arborist(["worktree", "sync", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "sync", "T1"]).succeeds().matches_snapshot();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn sync_lists_conflicts_and_changes_nothing() {
     repo.commit("a conflict\n");
     fs::write(path.join("c"), "changed\n").unwrap();
     let before = state(&repo, &path);
-    repo.arborist(["worktree", "sync", "T1"]).exits(2).shows();
+    repo.arborist(["worktree", "sync", "T1"]).exits(2).matches_snapshot();
     assert_eq!(state(&repo, &path), before);
 }
 
@@ -87,7 +87,7 @@ fn control_characters_in_file_names_do_not_reach_the_terminal() {
     repo.git(["config", "arborist.worktree.base", "../odd\u{1b}[7m"]).succeeds();
     repo.arborist(["worktree", "add", "T3"]).succeeds();
     for args in [["worktree", "list", "--long"], ["worktree", "show", "T3"], ["worktree", "remove", "T3"]] {
-        repo.arborist(args).succeeds().shows().never("\u{1b}");
+        repo.arborist(args).succeeds().matches_snapshot().never("\u{1b}");
     }
 }
 
@@ -135,7 +135,7 @@ fn sync_updates_a_branch_without_a_worktree() {
     repo.arborist(["worktree", "sync", "T1"]).succeeds();
     let log = repo.git(["log", "-1", "--format=%s", "arborist/task/main/T1"]).answer();
     assert_eq!(log, "Merge branch 'main' into arborist/task/main/T1");
-    repo.arborist(["worktree", "sync", "T9"]).exits(1).shows();
+    repo.arborist(["worktree", "sync", "T9"]).exits(1).matches_snapshot();
 }
 
 #[test]
@@ -177,14 +177,14 @@ fn clone() -> (TestRepo, PathBuf) {
 fn a_task_starts_from_the_remote_branch() {
     let (repo, clone) = clone();
     let before = repo.git_in(&clone, ["rev-parse", "HEAD"]).answer();
-    let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().shows();
+    let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().matches_snapshot();
     let path = PathBuf::from(said.stdout().trim_end());
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), repo.git(["rev-parse", "HEAD"]).answer());
     assert_eq!(repo.git_in(&clone, ["rev-parse", "HEAD"]).answer(), before);
     let said = repo.arborist_in(&clone, ["worktree", "add", "T2", "--offline"]).succeeds().never("behind");
     let path = PathBuf::from(said.stdout().trim_end());
     assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), before);
-    repo.arborist_in(&clone, ["worktree", "sync", "T2"]).succeeds().shows();
+    repo.arborist_in(&clone, ["worktree", "sync", "T2"]).succeeds().matches_snapshot();
     assert!(path.join("new").exists());
 }
 
@@ -196,13 +196,13 @@ fn an_unreachable_remote_causes_a_warning_with_the_local_base() {
     let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds();
     said.err("warning: offline: 'origin' could not be reached")
         .err(&format!("the task starts from 'main', at {at}"));
-    repo.arborist_in(&clone, ["worktree", "sync", "T1"]).succeeds().silent().shows();
-    repo.arborist_in(&clone, ["worktree", "sync", "T1", "--offline"]).succeeds().shows();
+    repo.arborist_in(&clone, ["worktree", "sync", "T1"]).succeeds().silent().matches_snapshot();
+    repo.arborist_in(&clone, ["worktree", "sync", "T1", "--offline"]).succeeds().matches_snapshot();
 }
 
 #[test]
 fn a_branch_that_diverged_from_its_remote_is_used_unchanged() {
     let (repo, clone) = clone();
     repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "mine"]).succeeds();
-    repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().matches_snapshot();
 }

@@ -92,11 +92,11 @@ impl Gardener<'_> {
     pub(super) fn known_red(&self, task: &Task) -> KnownRed {
         let tests_first = self.plan.tests_first();
         if tests_first.is_empty() {
-            return self.red_before.clone();
+            return self.fails_on_target_reason.clone();
         }
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
-        let mut known = self.red_before.clone();
+        let mut known = self.fails_on_target_reason.clone();
         for (red, find_fixing_tasks) in tests_first.iter().filter(|(red, _)| *red != task.id) {
             let is_open = find_fixing_tasks.is_empty()
                 || find_fixing_tasks.iter().any(|id| *id != task.id && !is_done(id));

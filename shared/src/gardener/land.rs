@@ -26,7 +26,7 @@ use crate::{
     plan::Task,
     progress::{PlanMarks, Progress},
     queue::{
-        self, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
+        self, Landing, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
         StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
     },
     record::RecordError,
@@ -170,10 +170,10 @@ impl<'a> Gardener<'a> {
     /// With a policy that lands only some tasks, waits until no task is running, so that all are considered together.
     /// With "all or nothing", nothing lands if a task failed.
     fn may_land(&self, state: &WorkState<'_, 'a, '_>) -> bool {
-        match self.resources.lanes.map(|lanes| lanes.queue.fan_in) {
-            None | Some(FanIn::KeepClean) => true,
-            Some(FanIn::Choose(_)) => state.running.is_empty(),
-            Some(FanIn::AllOrNothing) => state.running.is_empty() && state.summary.failed.is_empty(),
+        match self.resources.lanes.map(|lanes| lanes.queue.policy) {
+            None | Some(LandingPolicy::KeepClean) => true,
+            Some(LandingPolicy::Choose(_)) => state.running.is_empty(),
+            Some(LandingPolicy::AllOrNothing) => state.running.is_empty() && state.summary.failed.is_empty(),
         }
     }
 

@@ -69,7 +69,7 @@ use crate::{
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
     progress::{PlanMarks, Progress},
-    queue::FanIn,
+    queue::LandingPolicy,
     record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
@@ -95,7 +95,7 @@ pub struct Gardener<'a> {
     /// Worktrees in other repositories, while no task uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
-    pub red_before: KnownRed,
+    pub fails_on_target_reason: KnownRed,
     /// Called for each event.
     pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }
@@ -487,8 +487,8 @@ impl<'a> Gardener<'a> {
         let landing = self.resources.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
         let waiting: Vec<FinishedTask> = state.finished.into_iter().filter(is_wanted).collect();
         let stuck = if waiting.is_empty() { Vec::new() } else { self.find_stuck()? };
-        let policy = self.resources.lanes.map(|lanes| lanes.queue.fan_in);
-        let withheld = (policy == Some(FanIn::AllOrNothing) && !summary.failed.is_empty())
+        let policy = self.resources.lanes.map(|lanes| lanes.queue.policy);
+        let withheld = (policy == Some(LandingPolicy::AllOrNothing) && !summary.failed.is_empty())
             .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
         let unlanded = |finished: FinishedTask| finished.left_queued(landing, &stuck, withheld.as_deref());
         summary.unlanded.extend(waiting.into_iter().map(unlanded));

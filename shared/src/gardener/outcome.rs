@@ -6,7 +6,7 @@ use crate::{
     git::MergeConflict,
     message::{Status, one_line},
     name::{Oid, TaskId},
-    queue::{self, FanIn, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome, TicketState},
+    queue::{self, LandingCommand, LandingPolicy, Parking, ResolvedBy, Ticket, TicketOutcome, TicketState},
 };
 
 /// Why a ticket did not land, and whether a person is needed.
@@ -24,7 +24,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
                 false,
             )
         }
-        TicketOutcome::RedBefore { failing } => {
+        TicketOutcome::FailsOnTarget { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
             (format!("the gate '{}' also fails without the task{place}", failing.gate.name), true)
         }
@@ -62,11 +62,13 @@ fn words_on_conflicts(conflicts: &[MergeConflict]) -> String {
 }
 
 /// Why a policy did not choose a task that passed.
-fn words_on_policy(policy: FanIn) -> String {
+fn words_on_policy(policy: LandingPolicy) -> String {
     match policy {
-        FanIn::Choose(1) => "the policy 'first' lands only the first task that passes".to_owned(),
-        FanIn::Choose(most) => format!("the policy '{most}' lands only the first {most} tasks that pass"),
-        FanIn::KeepClean | FanIn::AllOrNothing => "other tasks landed instead".to_owned(),
+        LandingPolicy::Choose(1) => "the policy 'first' lands only the first task that passes".to_owned(),
+        LandingPolicy::Choose(most) => {
+            format!("the policy '{most}' lands only the first {most} tasks that pass")
+        }
+        LandingPolicy::KeepClean | LandingPolicy::AllOrNothing => "other tasks landed instead".to_owned(),
     }
 }
 

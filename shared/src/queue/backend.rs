@@ -130,7 +130,7 @@ pub trait QueueBackend {
         remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError>;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
-    fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
+    fn is_known_to_fail_on_target(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
     /// The landings on the target since the work of a ticket began, oldest first, without the tasks that it needs.
     fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError>;
     /// Records in steps that passed their gates how many tests ran. Returns the steps that land.

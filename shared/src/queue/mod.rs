@@ -35,7 +35,7 @@ pub use git_backend::{
 };
 pub use options::{Afterwards, Distrusted, Landing, QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
-pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
+pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
@@ -119,7 +119,7 @@ impl<'a> Queue<'a> {
             batch: options.batch,
             red_target: options.red_target,
             resolve_attempts: options.resolve_attempts,
-            fan_in: options.fan_in,
+            policy: options.policy,
             only: options.only.clone(),
         };
         let mut report = Drain::new(&mut git_queue, rules).run()?;

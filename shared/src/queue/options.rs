@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::{Batch, Briefs, FanIn, Gate, GateResults, Resolutions, Resolver, other_branches::repos_of_tasks};
+use super::{
+    Batch, Briefs, Gate, GateResults, LandingPolicy, Resolutions, Resolver, other_branches::repos_of_tasks,
+};
 use crate::{
     agent::{AgentError, redact::Secrets},
     coordination::RemoteWork,
@@ -120,7 +122,7 @@ pub struct QueueOptions {
     /// Settings from files of the repository that let more land, as the user has to approve them.
     pub tracked_lines: BTreeSet<String>,
     /// Which tickets land together.
-    pub fan_in: FanIn,
+    pub policy: LandingPolicy,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
     /// Whether a task's branch is deleted when it has landed.
@@ -221,7 +223,7 @@ impl QueueOptions {
             batch: batch(merge),
             red_target: merge.red_target,
             tracked_lines: settings.tracked_lines(),
-            fan_in: FanIn::KeepClean,
+            policy: LandingPolicy::KeepClean,
             only: Vec::new(),
             afterwards: if merge.delete_branches { Afterwards::Delete } else { Afterwards::Keep },
             on_conflict: merge.on_conflict,

@@ -99,7 +99,7 @@ impl Batch {
 
 /// Which of the wanted tasks land.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FanIn {
+pub enum LandingPolicy {
     /// All that can.
     #[default]
     KeepClean,
@@ -118,19 +118,10 @@ pub enum NextLanding {
     Enough,
 }
 
-/// What to do with a stack that cannot land as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StackSetback {
-    /// Land the good tickets of it.
-    Part,
-    /// Land nothing of it.
-    Refuse,
-}
-
-impl FanIn {
+impl LandingPolicy {
     /// What to do next, given how many wanted tickets have landed and the size of a batch.
     #[must_use]
-    pub fn turn(self, landed: usize, size: usize) -> NextLanding {
+    pub fn next_landing(self, landed: usize, size: usize) -> NextLanding {
         match self {
             Self::KeepClean => NextLanding::Try(size),
             Self::AllOrNothing => NextLanding::Try(usize::MAX),
@@ -139,14 +130,14 @@ impl FanIn {
         }
     }
 
-    /// What to do with a stack if a ticket of it conflicts, waits or fails a gate.
+    /// Whether nothing of a stack lands if a ticket of it conflicts, waits or fails a gate.
     #[must_use]
-    pub fn setback(self) -> StackSetback {
-        if self == Self::AllOrNothing { StackSetback::Refuse } else { StackSetback::Part }
+    pub fn is_all_or_nothing(self) -> bool {
+        self == Self::AllOrNothing
     }
 }
 
-impl fmt::Display for FanIn {
+impl fmt::Display for LandingPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeepClean => f.pad("keep-clean"),
@@ -156,7 +147,7 @@ impl fmt::Display for FanIn {
     }
 }
 
-impl FromStr for FanIn {
+impl FromStr for LandingPolicy {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -189,17 +180,21 @@ mod tests {
 
     #[test]
     fn each_queue_policy_decides_the_next_landing() {
-        for (word, landed, turn, setback) in [
-            ("keep-clean", 3, NextLanding::Try(8), StackSetback::Part),
-            ("all-or-nothing", 0, NextLanding::Try(usize::MAX), StackSetback::Refuse),
-            ("first", 0, NextLanding::Try(1), StackSetback::Part),
-            ("first", 1, NextLanding::Enough, StackSetback::Part),
-            ("2", 1, NextLanding::Try(1), StackSetback::Part),
-            ("2", 2, NextLanding::Enough, StackSetback::Part),
+        for (word, landed, next, is_all) in [
+            ("keep-clean", 3, NextLanding::Try(8), false),
+            ("all-or-nothing", 0, NextLanding::Try(usize::MAX), true),
+            ("first", 0, NextLanding::Try(1), false),
+            ("first", 1, NextLanding::Enough, false),
+            ("2", 1, NextLanding::Try(1), false),
+            ("2", 2, NextLanding::Enough, false),
         ] {
-            let policy: FanIn = word.parse().unwrap();
-            assert_eq!((policy.turn(landed, 8), policy.setback()), (turn, setback), "{word} {landed}");
+            let policy: LandingPolicy = word.parse().unwrap();
+            assert_eq!(
+                (policy.next_landing(landed, 8), policy.is_all_or_nothing()),
+                (next, is_all),
+                "{word} {landed}"
+            );
         }
-        assert!("0".parse::<FanIn>().is_err() && "all".parse::<FanIn>().is_err());
+        assert!("0".parse::<LandingPolicy>().is_err() && "all".parse::<LandingPolicy>().is_err());
     }
 }

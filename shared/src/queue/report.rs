@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, FanIn, ForeignCommits, ParkingObstacle, Ticket};
+use super::{Failing, ForeignCommits, LandingPolicy, ParkingObstacle, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -25,7 +25,7 @@ pub enum TicketOutcome {
     /// Others were chosen instead.
     NotChosen {
         /// The policy.
-        policy: FanIn,
+        policy: LandingPolicy,
     },
     /// It cannot be merged.
     Conflict {
@@ -44,7 +44,7 @@ pub enum TicketOutcome {
         with: Vec<TaskId>,
     },
     /// A gate failed, but it fails on the target too.
-    RedBefore {
+    FailsOnTarget {
         /// The result of the gate.
         failing: Failing,
     },

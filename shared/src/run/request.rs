@@ -19,7 +19,7 @@ use crate::{
     name::TaskId,
     pipeline::{Budgets, Flags},
     process::shell_word,
-    queue::FanIn,
+    queue::LandingPolicy,
     run::DEFAULT_REMOTE,
     session::RecordedOptions,
     settings::{Settings, Size},
@@ -83,7 +83,7 @@ pub struct LaneRequest {
     /// Use a lane even for one task at a time.
     pub isolate: bool,
     /// Which finished tasks land.
-    pub policy: FanIn,
+    pub policy: LandingPolicy,
 }
 
 /// Whether agents are called or replayed.
@@ -240,7 +240,7 @@ impl RunRequest {
         name("jobs", lanes.jobs.clone());
         let is_alone = self.shared_through.is_none();
         name("isolate", switched(lanes.isolate && is_alone));
-        name("policy", (lanes.policy != FanIn::default()).then(|| lanes.policy.to_string()));
+        name("policy", (lanes.policy != LandingPolicy::default()).then(|| lanes.policy.to_string()));
         name("keep-going", switched(self.selection.keeps_going == KeepGoing::Yes && is_alone));
         named
     }

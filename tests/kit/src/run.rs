@@ -91,7 +91,7 @@ pub struct Said(Run);
 impl Said {
     /// Expects all that it said to be what the snapshot of this test has.
     #[track_caller]
-    pub fn shows(self) -> Self {
+    pub fn matches_snapshot(self) -> Self {
         let Run { arguments, .. } = &self.0;
         let (stdout, stderr) = (self.stdout(), self.stderr());
         let parts = [("stdout", stdout), ("stderr", stderr)].map(|(name, text)| match text.as_str() {

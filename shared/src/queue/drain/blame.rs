@@ -1,5 +1,5 @@
-//! Finds out which ticket a failed gate is due to: none if the gate failed before, and two if each passes without the
-//! other.
+//! Finds out which ticket a failed gate is due to: none if the gate fails on the target as well, and two if each passes
+//! without the other.
 
 use super::{Drain, RedTarget, RedTicket};
 use crate::{
@@ -18,7 +18,9 @@ impl<G: QueueBackend> Drain<'_, G> {
         let landed = self.batch.landed.clone();
         let builds_on = ticket.needs.iter().any(|need| landed.contains(need));
         let mut with = Vec::new();
-        if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
+        if !landed.is_empty()
+            && !builds_on
+            && let Some(base) = self.batch.base
             && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
             && self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? == GateVerdict::Green
         {
@@ -29,20 +31,20 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
+    /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that fails on the target as well.
     pub(super) fn settle_reds(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
         for RedTicket { ticket, failing, mut with } in reds {
-            if !self.was_red_before(&failing)? {
+            if !self.fails_on_target(&failing)? {
                 if with.is_empty() {
-                    with = self.find_interaction(&ticket)?;
+                    with = self.find_breaking_landing(&ticket)?;
                 }
                 self.mark_red(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
                 // A failure in another repository does not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
-                self.store_reason(&ticket, red_before(&failing))?;
-                self.settle(&ticket, TicketOutcome::RedBefore { failing });
+                self.store_reason(&ticket, fails_on_target_reason(&failing))?;
+                self.settle(&ticket, TicketOutcome::FailsOnTarget { failing });
             } else {
                 self.land_despite_red_target(&ticket)?;
             }
@@ -50,15 +52,15 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// The task that landed while this one was worked on and that it does not work together with, although it is good
-    /// without it. Nothing if it is bad in itself. Halves the landings since then, so that few gates run.
-    fn find_interaction(&mut self, ticket: &Ticket) -> Result<Vec<TaskId>, QueueError> {
+    /// Finds the landing that broke this ticket: the ticket passes on the target before that landing, and fails after it.
+    /// Empty if it fails even without the landings since it was begun. Bisects them, so that few gates run.
+    fn find_breaking_landing(&mut self, ticket: &Ticket) -> Result<Vec<TaskId>, QueueError> {
         let landings = self.backend.landings_since(ticket)?;
         let Some(first) = landings.first() else { return Ok(Vec::new()) };
         if self.is_good_on(first.before, ticket)? != Some(true) {
             return Ok(Vec::new());
         }
-        // It is good before the landing at `good`, and bad after the last one before `bad`.
+        // The ticket passes on `landings[good].before`, and fails once `landings[bad - 1]` has landed.
         let (mut good, mut bad) = (0, landings.len());
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
@@ -92,7 +94,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Whether the gate fails on the target too. It need not run there if something of the batch has just passed it, or
     /// if it tests something that the target cannot have.
-    fn was_red_before(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+    fn fails_on_target(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         let is_known_green = failing.gate.own || self.batch.passed.contains(&failing.gate);
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
@@ -103,59 +105,59 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Whether the gate is known, without running it, to fail on the target. Then no second run is needed to find the
     /// culprit.
-    pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+    pub(super) fn is_known_to_fail_on_target(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         match self.batch.base {
-            Some(base) if !failing.gate.own => self.backend.is_known_red(base, &failing.gate),
+            Some(base) if !failing.gate.own => self.backend.is_known_to_fail_on_target(base, &failing.gate),
             _ => Ok(false),
         }
     }
 
     /// Whether nothing may land until the target is fixed.
-    pub(super) fn is_stopped_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+    pub(super) fn holds_the_queue(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         let is_held = self.rules.red_target == RedTarget::Hold && failing.gate.repo.is_none();
-        Ok(is_held && self.is_known_red(failing)?)
+        Ok(is_held && self.is_known_to_fail_on_target(failing)?)
     }
 
-    /// Whether to suspect the target: when a second ticket fails alone and none has passed, the gate runs on the
-    /// target. A single bad ticket never causes that.
-    pub(super) fn is_suspected(
+    /// Runs the gate on the target when a second ticket fails alone and none has passed, and returns whether it fails
+    /// there. A single bad ticket never causes this run.
+    pub(super) fn target_fails_after_second_red(
         &mut self,
         stack: &[LandingStep],
         failing: &Failing,
     ) -> Result<bool, QueueError> {
         let is_second = stack.len() == 1 && !self.batch.reds.is_empty();
-        Ok(is_second && self.was_red_before(failing)?)
+        Ok(is_second && self.fails_on_target(failing)?)
     }
 
     fn mark_red(&mut self, ticket: &Ticket, failing: Failing, with: Vec<TaskId>) -> Result<(), QueueError> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
-        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, red_state(&failing, &with))?;
         self.settle(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
 
-    /// Lands a ticket whose only failing gates failed before. All other gates run, on exactly the commit that lands.
+    /// Lands a ticket whose only failing gates fail on the target, too. All other gates run, on exactly the commit that lands.
     fn land_despite_red_target(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        let base = self.base()?;
-        let Some(whole) = self.stack(base, std::slice::from_ref(ticket))?.pop() else {
+        let base = self.refresh_base()?;
+        let Some(unexcused) = self.merge_stack(base, std::slice::from_ref(ticket))?.pop() else {
             return Ok(());
         };
-        let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
+        let (mut step, mut excused) = (unexcused.clone(), Vec::<Gate>::new());
         while !step.gates.is_empty() && !self.backend.is_cancelled() {
             match self.test_despite_red_target(&step)? {
                 GateVerdict::Green => break,
                 GateVerdict::Red(failing)
                     if !excused.iter().any(|gate| gate.is_same(&failing.gate))
-                        && self.was_red_before(&failing)? =>
+                        && self.fails_on_target(&failing)? =>
                 {
                     excused.push(failing.gate);
                 }
                 GateVerdict::Red(failing) => return self.mark_red(ticket, failing, Vec::new()),
                 GateVerdict::Broken(failing) => return self.stop_at_broken_gate(&[step], &failing),
             }
-            step = self.backend.excuse(base, &whole, &excused)?;
+            step = self.backend.excuse(base, &unexcused, &excused)?;
         }
         if self.backend.is_cancelled() {
             return Ok(());
@@ -173,7 +175,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
     fn test_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
         match self.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
-            GateVerdict::Red(failing) if !self.was_red_before(&failing)? => {
+            GateVerdict::Red(failing) if !self.fails_on_target(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }
             verdict => Ok(verdict),
@@ -184,7 +186,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
         let why = format!("the gate '{}' failed: {}", failing.gate.name, failing.why);
         let words = match ticket.has_persons_work {
-            true => self.words_for_person(ticket, failing)?,
+            true => self.keep_and_describe_resolution(ticket, failing)?,
             false => format!("the resolution of {} is not used: {why}", ticket.task),
         };
         self.backend.report(QueueEvent::Note { words });
@@ -200,7 +202,11 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 
     /// Keeps a person's resolution, and says why it did not land and where it is.
-    fn words_for_person(&mut self, ticket: &Ticket, failing: &Failing) -> Result<String, QueueError> {
+    fn keep_and_describe_resolution(
+        &mut self,
+        ticket: &Ticket,
+        failing: &Failing,
+    ) -> Result<String, QueueError> {
         let place = self.backend.keep_resolution(ticket)?.map(|place| format!("; {place}"));
         Ok(format!(
             "the gate '{}' failed on your resolution of {}: {}; log: {}{}",
@@ -214,11 +220,11 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 /// Why a ticket waits whose gate fails on the target too.
-pub(super) fn red_before(failing: &Failing) -> String {
+pub(super) fn fails_on_target_reason(failing: &Failing) -> String {
     format!("the gate '{}{FAILS_ON_TARGET}", failing.gate.name)
 }
 
-fn red(failing: &Failing, with: &[TaskId]) -> TicketState {
+fn red_state(failing: &Failing, with: &[TaskId]) -> TicketState {
     TicketState::Red {
         gate: failing.gate.name.clone(),
         commit: failing.commit,

@@ -6,9 +6,9 @@ mod blame;
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
-    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, StackSetback, Ticket,
-    TicketOutcome, TicketState, arrange,
+    Batch, Closing, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, Merged, NextLanding, Published,
+    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket, TicketOutcome,
+    TicketState, arrange,
 };
 use crate::{
     git::MergeConflict,
@@ -27,7 +27,7 @@ pub struct DrainRules {
     /// How often an agent may try to resolve a conflict.
     pub resolve_attempts: u32,
     /// Which tickets land together.
-    pub fan_in: FanIn,
+    pub policy: LandingPolicy,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
 }
@@ -112,7 +112,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         }
         let view = self.backend.repair_and_read()?;
         for (ticket, commit) in &view.done {
-            self.put(ticket, TicketOutcome::Landed { commit: *commit });
+            self.report_outcome(ticket, TicketOutcome::Landed { commit: *commit });
         }
         let now = self.backend.now();
         let is_open = |ticket: &Ticket| {
@@ -125,14 +125,15 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         } else {
             usize::MAX
         };
+        // Named tasks may have landed in an earlier drain. Without names, only those of this drain count.
         let wanted_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
         let landed_count = wanted_landed.max(self.count_landed());
-        let NextLanding::Try(size) = self.rules.fan_in.turn(landed_count, size) else {
+        let NextLanding::Try(size) = self.rules.policy.next_landing(landed_count, size) else {
             order.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
             return Ok(None);
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
-        if self.rules.fan_in.setback() == StackSetback::Refuse
+        if self.rules.policy.is_all_or_nothing()
             && let Some(why) = self.find_blocked(&view, &batch)
         {
             self.refuse_all(&batch, &why)?;
@@ -154,13 +155,13 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
             }
-            let base = self.base()?;
-            let stack = self.stack(base, tickets)?;
+            let base = self.refresh_base()?;
+            let stack = self.merge_stack(base, tickets)?;
             let Some(top) = stack.last() else {
                 return Ok(());
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
-            if self.rules.fan_in.setback() == StackSetback::Refuse
+            if self.rules.policy.is_all_or_nothing()
                 && let Some(why) = self.find_missing(tickets, is_there)
             {
                 return self.refuse_all(tickets, &why);
@@ -170,22 +171,22 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     // The target has moved: merge and test again.
                     Published::Moved => {}
-                    Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
+                    Published::Refused(why) if self.rules.policy.is_all_or_nothing() => {
                         return self.refuse_all(tickets, &why);
                     }
                     Published::Refused(_) if stack.len() > 1 => return self.land_halves(stack),
                     Published::Refused(why) => return self.settle_blocked(&stack[0].ticket, why),
                     Published::Landed | Published::Parked(_) => return Ok(()),
                 },
-                GateVerdict::Red(failing) if self.is_stopped_by(&failing)? => {
+                GateVerdict::Red(failing) if self.holds_the_queue(&failing)? => {
                     self.is_over = true;
                     for step in &stack {
-                        self.store_reason(&step.ticket, blame::red_before(&failing))?;
-                        self.settle(&step.ticket, TicketOutcome::RedBefore { failing: failing.clone() });
+                        self.store_reason(&step.ticket, blame::fails_on_target_reason(&failing))?;
+                        self.settle(&step.ticket, TicketOutcome::FailsOnTarget { failing: failing.clone() });
                     }
                     return Ok(());
                 }
-                GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
+                GateVerdict::Red(failing) if self.rules.policy.is_all_or_nothing() => {
                     let why = format!(
                         "the gate '{}' failed for these tasks together ({}; log: {})",
                         failing.gate.name, failing.why, failing.log
@@ -218,7 +219,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     /// The tip of the target. If another process has moved it, the landed tasks are read again.
-    fn base(&mut self) -> Result<Oid, QueueError> {
+    fn refresh_base(&mut self) -> Result<Oid, QueueError> {
         let tip = self.backend.tip()?;
         if self.landed_tip == Some(tip) {
             return Ok(tip);
@@ -230,7 +231,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Merges these tickets one on top of the other. A ticket that conflicts with another of the stack is left for the
     /// next round; only a conflict with the target itself counts as a conflict.
-    fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<LandingStep>, QueueError> {
+    fn merge_stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<LandingStep>, QueueError> {
         let mut stack: Vec<LandingStep> = Vec::new();
         self.batch.clashes.clear();
         for ticket in tickets {
@@ -288,7 +289,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             return Ok(verdict);
         };
         let will_be_halved = part == Part::Fraction && stack.len() > 1;
-        if will_be_halved || self.is_known_red(failing)? || self.is_suspected(stack, failing)? {
+        if will_be_halved
+            || self.is_known_to_fail_on_target(failing)?
+            || self.target_fails_after_second_red(stack, failing)?
+        {
             return Ok(verdict);
         }
         self.confirm(commit, &gates, failing)
@@ -358,10 +362,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     /// Gives a ticket its outcome, so that it is not tried again in this drain.
     fn settle(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
         self.settled.insert(ticket.task.clone());
-        self.put(ticket, outcome);
+        self.report_outcome(ticket, outcome);
     }
 
-    fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
+    fn report_outcome(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
         self.backend.report(QueueEvent::Settled {
             ticket: Box::new(ticket.clone()),
             outcome: Box::new(outcome.clone()),
@@ -387,7 +391,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Closes a ticket because enough others have landed.
     fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
         self.backend.close(ticket, Closing::NotChosen)?;
-        self.settle(ticket, TicketOutcome::NotChosen { policy: self.rules.fan_in });
+        self.settle(ticket, TicketOutcome::NotChosen { policy: self.rules.policy });
         Ok(())
     }
 

@@ -218,7 +218,7 @@ impl QueueBackend for GitQueue<'_> {
         self.find_landings_since(ticket)
     }
 
-    fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+    fn is_known_to_fail_on_target(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
         self.is_known_to_fail(commit, gate)
     }
 

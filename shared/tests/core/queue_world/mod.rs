@@ -299,7 +299,7 @@ impl QueueBackend for World {
         Ok((verdict, runs))
     }
 
-    fn is_known_red(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
+    fn is_known_to_fail_on_target(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
         let tree: BTreeSet<TaskId> = self.tasks(commit).into_iter().collect();
         Ok(matches!(self.said.get(&tree), Some(GateVerdict::Red(_))))
     }
