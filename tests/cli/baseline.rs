@@ -124,12 +124,36 @@ fn a_run_starts_in_a_repository_without_tests() {
         ("echo 'no tests ran in 0.01s'; test -e T001.txt || exit 5", "no tests"),
     ] {
         let repo = repo();
-        for program in ["cargo", "npm"] {
-            repo.plant(program, "#!/bin/sh\ntest -e T001.txt || { echo 'no project' >&2; exit 101; }\n");
+        for (program, message) in [
+            ("cargo", "error: could not find \\`Cargo.toml\\` in '/x' or any parent directory"),
+            ("npm", "npm error enoent Could not read package.json: Error: ENOENT"),
+        ] {
+            let script = format!("#!/bin/sh\ntest -e T001.txt || {{ echo \"{message}\" >&2; exit 101; }}\n");
+            repo.plant(program, &script);
         }
         let said = repo.arborist(["gardener", "--test-command", command]).succeeds();
         assert!(said.stderr().contains(finds), "{}", said.stderr());
     }
+}
+
+#[test]
+fn a_failed_cd_of_the_test_command_is_a_failure_of_the_tests() {
+    for command in ["cd wbe && npm test", "npm --prefix wbe test"] {
+        let repo = repo();
+        repo.write("web/package.json", "{}");
+        repo.commit("a package\n");
+        repo.plant("npm", "#!/bin/sh\necho 'npm error: no such folder' >&2\nexit 1\n");
+        let said = repo.arborist(["gardener", "--test-command", command]).exits(1);
+        said.err("error: the tests fail before the first task").never("finds no package.json");
+        assert_eq!(repo.calls(), 0, "{command}");
+    }
+}
+
+#[test]
+fn a_folder_that_the_tasks_of_a_new_project_can_create_does_not_stop_the_run() {
+    let repo = TestRepo::planned("tasks.md", PLAN, "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) mkdir -p web; echo x > \"web/$ARBORIST_TASK\" ;;\nesac");
+    let said = repo.arborist(["gardener", "--test-command", "cd web && ls"]).succeeds();
+    said.err("the folder 'web' does not exist").never("finds no");
 }
 
 #[test]

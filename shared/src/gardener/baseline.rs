@@ -262,7 +262,13 @@ impl Probe<'_> {
                 .flatten();
             // The tasks can write a script of the project, but they cannot install a program.
             let is_program = absent.is_some_and(|program| !program.contains('/'));
-            let missing = find_missing(self.command, self.dir);
+            let folder = find_missing_folder(self.command, self.dir);
+            if let Some(folder) = folder.filter(|folder| is_relative(folder) && self.is_new_project())
+                && !ended.ending.is_success()
+            {
+                return Baseline::NoTests(format!("the folder '{folder}' does not exist"));
+            }
+            let missing = find_missing(self.command, self.dir, &printed).filter(|_| folder.is_none());
             if let Some(file) = missing.filter(|_| !ended.ending.is_success() && !is_program) {
                 return Baseline::NoTests(format!("'{command}' finds no {file}"));
             }
@@ -443,22 +449,84 @@ impl<'a> BaselineGuard<'a> {
     }
 }
 
-/// Programs that test a project, and the files of which at least one must exist. A name that starts with `*` is a
-/// suffix.
-const PROJECTS: [(&[&str], &[&str]); 13] = [
-    (&["cargo"], &["Cargo.toml"]),
-    (&["npm", "npx", "pnpm", "yarn", "bun"], &["package.json"]),
-    (&["deno"], &["deno.json", "deno.jsonc", "package.json"]),
-    (&["go"], &["go.mod", "go.work"]),
-    (&["mvn", "mvnw"], &["pom.xml"]),
-    (&["gradle", "gradlew"], &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
-    (&["dotnet"], &["*.sln", "*.slnx", "*.csproj", "*.fsproj"]),
-    (&["mix"], &["mix.exs"]),
-    (&["bundle", "rake", "rspec"], &["Gemfile", "Rakefile"]),
-    (&["composer", "phpunit"], &["composer.json", "phpunit.xml", "phpunit.xml.dist"]),
-    (&["make", "gmake"], &["Makefile", "makefile", "GNUmakefile"]),
-    (&["just"], &["justfile", "Justfile", ".justfile"]),
-    (&["swift"], &["Package.swift"]),
+/// Programs that test a project.
+struct ProjectKind {
+    programs: &'static [&'static str],
+    /// The files of which at least one must exist. A name that starts with `*` is a suffix.
+    files: &'static [&'static str],
+    /// What the programs print, in lower case, if there is none of these files.
+    messages: &'static [&'static str],
+}
+
+const PROJECTS: [ProjectKind; 13] = [
+    ProjectKind { programs: &["cargo"], files: &["Cargo.toml"], messages: &["could not find `cargo.toml`"] },
+    ProjectKind {
+        programs: &["npm", "npx", "pnpm", "yarn", "bun"],
+        files: &["package.json"],
+        messages: &[
+            "could not read package.json",
+            "no package.json",
+            "couldn't find a package.json",
+            "could not find package.json",
+            "package.json' does not exist",
+            "package.json was not found",
+        ],
+    },
+    ProjectKind {
+        programs: &["deno"],
+        files: &["deno.json", "deno.jsonc", "package.json"],
+        messages: &["couldn't find deno.json", "no test modules found", "no config file found"],
+    },
+    ProjectKind {
+        programs: &["go"],
+        files: &["go.mod", "go.work"],
+        messages: &["cannot find main module", "go.mod file not found", "no modules were found"],
+    },
+    ProjectKind {
+        programs: &["mvn", "mvnw"],
+        files: &["pom.xml"],
+        messages: &["there is no pom in this directory"],
+    },
+    ProjectKind {
+        programs: &["gradle", "gradlew"],
+        files: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"],
+        messages: &["does not contain a gradle build"],
+    },
+    ProjectKind {
+        programs: &["dotnet"],
+        files: &["*.sln", "*.slnx", "*.csproj", "*.fsproj"],
+        messages: &["msb1003", "does not contain a project or solution file"],
+    },
+    ProjectKind {
+        programs: &["mix"],
+        files: &["mix.exs"],
+        messages: &["could not find a mix.project", "could not find an mix.project"],
+    },
+    ProjectKind {
+        programs: &["bundle", "rake", "rspec"],
+        files: &["Gemfile", "Rakefile"],
+        messages: &["could not locate gemfile", "no rakefile found"],
+    },
+    ProjectKind {
+        programs: &["composer", "phpunit"],
+        files: &["composer.json", "phpunit.xml", "phpunit.xml.dist"],
+        messages: &["could not find a composer.json", "could not read \"phpunit.xml"],
+    },
+    ProjectKind {
+        programs: &["make", "gmake"],
+        files: &["Makefile", "makefile", "GNUmakefile"],
+        messages: &["no makefile found", "no rule to make target", "don't know how to make"],
+    },
+    ProjectKind {
+        programs: &["just"],
+        files: &["justfile", "Justfile", ".justfile"],
+        messages: &["no justfile found"],
+    },
+    ProjectKind {
+        programs: &["swift"],
+        files: &["Package.swift"],
+        messages: &["could not find package.swift"],
+    },
 ];
 
 /// The output of a package without tests: npm without a test script, and the script that `npm init` writes.
@@ -484,8 +552,12 @@ fn find_absent<'c>(command: &'c str, printed: &str) -> Option<&'c str> {
 
 /// Whether a path leads to a file below the folder in which the command runs.
 fn is_inside(path: &str) -> bool {
-    path.contains('/')
-        && Path::new(path).components().all(|part| matches!(part, Component::CurDir | Component::Normal(_)))
+    path.contains('/') && is_relative(path)
+}
+
+/// Whether a path does not lead out of the folder in which the command runs.
+fn is_relative(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::CurDir | Component::Normal(_)))
 }
 
 /// Whether a file is a plan or another text for people, or hidden.
@@ -497,19 +569,42 @@ fn is_document(path: &str) -> bool {
         || ["task-tree.json", "LICENSE", "README"].contains(&name)
 }
 
-/// The project file that a command needs and that is missing.
-fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
+/// The folder of a `cd` in a command that does not exist.
+fn find_missing_folder<'c>(command: &'c str, top: &Path) -> Option<&'c str> {
     let mut dir = top.to_owned();
-    for (program, mut words) in programs(command) {
-        let program = program.rsplit('/').next().unwrap_or(program);
-        if program == "cd" {
-            let folder: PathBuf = words.next().unwrap_or_default().trim_matches(['"', '\'']).into();
+    folders(command).find(|folder| {
+        dir = dir.join(folder);
+        !dir.is_dir()
+    })
+}
+
+/// The folders into which a command changes.
+fn folders(command: &str) -> impl Iterator<Item = &str> {
+    programs(command).filter_map(|(program, words)| folder_of(program, words))
+}
+
+/// The folder into which a part of a command changes, if it does.
+fn folder_of<'c>(program: &str, mut words: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    let folder = words.next().filter(|_| program.trim_start_matches('(') == "cd")?;
+    Some(folder.trim_matches(['"', '\'', ')']))
+}
+
+/// The project file that is missing, as a program of the command says itself. Only its message tells that it has
+/// started: a command before it may have failed.
+fn find_missing(command: &str, top: &Path, printed: &str) -> Option<&'static str> {
+    let printed = printed.to_lowercase();
+    let mut dir = top.to_owned();
+    for (program, words) in programs(command) {
+        if let Some(folder) = folder_of(program, words) {
             dir = dir.join(folder);
             continue;
         }
-        let known = PROJECTS.iter().find(|(programs, _)| programs.contains(&program));
-        if let Some((_, files)) = known.filter(|(_, files)| !has_any(&dir, files)) {
-            return files.first().map(|file| file.trim_start_matches('*'));
+        let program = program.rsplit('/').next().unwrap_or(program);
+        let known = PROJECTS.iter().find(|kind| kind.programs.contains(&program));
+        let says_so =
+            |kind: &&ProjectKind| kind.messages.iter().any(|message| printed.contains(message));
+        if let Some(kind) = known.filter(|kind| !has_any(&dir, kind.files)).filter(says_so) {
+            return kind.files.first().map(|file| file.trim_start_matches('*'));
         }
     }
     None
@@ -534,21 +629,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_command_needs_the_project_file_of_its_program_in_its_folder() {
+    fn a_project_file_is_missing_if_the_program_says_so_and_it_is_not_there() {
         let top = tempfile::tempdir().unwrap();
         std::fs::create_dir(top.path().join("web")).unwrap();
         std::fs::write(top.path().join("web/package.json"), "{}").unwrap();
-        for (command, missing) in [
-            ("cargo test", Some("Cargo.toml")),
-            ("CI=1 npm test", Some("package.json")),
-            ("cd web && npm test", None),
-            ("cd web && npm test && cargo test", Some("Cargo.toml")),
-            ("./gradlew check", Some("build.gradle")),
-            ("dotnet test", Some(".sln")),
-            ("pytest -q", None),
-            ("sh test.sh", None),
+        let (cargo, npm) =
+            ("error: could not find `Cargo.toml` in `/x`", "npm error enoent Could not read package.json");
+        for (command, printed, missing) in [
+            ("cargo test", cargo, Some("Cargo.toml")),
+            ("cargo test", "sh: cargo: killed", None),
+            ("CI=1 npm test", npm, Some("package.json")),
+            ("cd web && npm test", npm, None),
+            ("cd web && npm test && cargo test", cargo, Some("Cargo.toml")),
+            ("cd wbe && npm test", "sh: 1: cd: can't cd to wbe", None),
+            ("./gradlew check", "Directory '/x' does not contain a Gradle build.", Some("build.gradle")),
+            ("dotnet test", "MSBUILD : error MSB1003: Specify a project", Some(".sln")),
+            ("pytest -q", "", None),
+            ("sh test.sh", cargo, None),
         ] {
-            assert_eq!(find_missing(command, top.path()), missing, "{command}");
+            assert_eq!(find_missing(command, top.path(), printed), missing, "{command}");
+        }
+        for (command, folder) in [
+            ("cd wbe && npm test", Some("wbe")),
+            ("cd web && npm test", None),
+            ("(cd web/src; make)", Some("web/src")),
+        ] {
+            assert_eq!(find_missing_folder(command, top.path()), folder, "{command}");
         }
     }
 }
