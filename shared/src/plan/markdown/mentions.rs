@@ -2,6 +2,7 @@
 
 pub(super) use super::names::{List, Name, PlacedName, is_of_tasks};
 use super::{
+    Offset,
     keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
     tokens::{Piece, Token, is_and, is_one_of, is_word_at},
@@ -161,6 +162,9 @@ impl Mentions<'_> {
         if matches!(next(1), Some(Piece::Id(_))) && is(0, &TASK_WORDS) {
             return self.member_at(clause, at + 1, None);
         }
+        if let Some((name, place, end)) = self.numbered_id_at(clause, at, word) {
+            return Some(((name, place), behind_parenthesis(clause, end)));
+        }
         if !self.reads_titles {
             return None;
         }
@@ -209,6 +213,29 @@ impl Mentions<'_> {
         };
         let name = label.filter(|label| self.known.has_phase(label)).map_or(Name::Node(node), Name::Phase);
         Some(((name, place), behind_parenthesis(clause, end)))
+    }
+
+    /// `phase-1`, the id of a phase that is called "Phase 1", with its place and end.
+    fn numbered_id_at<'a>(
+        &self,
+        clause: &[Token<'a>],
+        at: usize,
+        word: &str,
+    ) -> Option<(Name<'a>, Offset, usize)> {
+        let place = clause[at].at;
+        if word != "phase" {
+            return None;
+        }
+        if let Some((node, end)) = self.known.phase_id_at(clause, at) {
+            return Some((Name::Node(node), place, end));
+        }
+        let [hyphen, Token { at: behind, what: Piece::Number(label) | Piece::Id(label) }] =
+            clause.get(at + 1..at + 3)?
+        else {
+            return None;
+        };
+        let is_joined = hyphen.what == Piece::Dash && *behind == place + word.len() + 1;
+        is_joined.then(|| (Name::Phase(label), *behind, at + 3))
     }
 
     /// The group of tasks whose name is at a position. Only objects of keywords are looked up: as the subject of a

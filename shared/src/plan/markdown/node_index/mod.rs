@@ -74,6 +74,15 @@ pub(super) enum UnknownId<'a> {
     EndOfRange(&'a str),
 }
 
+/// Where the text of the token before a position ends.
+fn text_end(clause: &[Token<'_>], at: usize) -> Offset {
+    let Some(token) = at.checked_sub(1).and_then(|at| clause.get(at)) else { return 0 };
+    match token.what {
+        Piece::Word(text) | Piece::Number(text) | Piece::Id(text) | Piece::Phase(text) => token.at + text.len(),
+        _ => token.at,
+    }
+}
+
 impl NodeIndex {
     pub(super) fn new(drafts: &[DraftNode], roles: &[Role]) -> Self {
         let is_task = roles.iter().map(|role| role.kind == NodeKind::Task).collect();
@@ -222,6 +231,39 @@ impl NodeIndex {
 
     pub(super) fn is_task(&self, at: usize) -> bool {
         self.is_task[at]
+    }
+
+    /// The phase whose id stands at a position, as `plan` prints it, and where it ends; the longest if there are several.
+    /// The parts of "phase-1" are tokens of their own.
+    pub(super) fn phase_id_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
+        const MOST_PARTS: usize = 12;
+        let text = |at: usize| match clause.get(at).map(|token| (token.at, token.what)) {
+            Some((place, Piece::Word(text) | Piece::Number(text) | Piece::Id(text) | Piece::Phase(text))) => {
+                Some((place, text))
+            }
+            _ => None,
+        };
+        let is_hyphen =
+            |at: usize, place: Offset| matches!(clause.get(at), Some(token) if token.what == Piece::Dash && token.at == place);
+        let phase = |id: &str| self.find(id).filter(|at| !self.is_task[*at] && self.ids[*at].as_str() == id);
+        let (place, first) = text(at)?;
+        // "post-phase-1" is another word.
+        if at > 0 && place > 0 && is_hyphen(at - 1, place - 1) {
+            return None;
+        }
+        let (mut id, mut end) = (first.to_owned(), place + first.len());
+        let mut found = phase(&id).map(|node| (node, at + 1));
+        for next in (at + 1..).step_by(2).take(MOST_PARTS) {
+            let Some((place, part)) = text(next + 1).filter(|(place, _)| is_hyphen(next, end) && *place == end + 1)
+            else {
+                break;
+            };
+            id = format!("{id}-{part}");
+            end = place + part.len();
+            found = phase(&id).map(|node| (node, next + 2)).or(found);
+        }
+        // Of "data-model" without such a phase, "data" is no name.
+        found.filter(|(_, behind)| !is_hyphen(*behind, end) && text_end(clause, *behind) == end)
     }
 
     /// The phase whose title stands at a position, the longest if there are several.

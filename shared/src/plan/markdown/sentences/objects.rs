@@ -226,6 +226,9 @@ impl<'a> ClauseReader<'_, 'a> {
         const NEAR: usize = 5;
         let limit = if keyword.reach == ObjectReach::Far { FAR } else { NEAR };
         let first = keyword.end;
+        if let Some(object) = self.phases_by_id(keyword) {
+            return Some(object);
+        }
         for start in first..self.clause.len().min(first + limit) {
             if let Some(list) = self.object_list(start, kind) {
                 let is_bracketed = start > first && self.clause[start - 1].what == Piece::Open;
@@ -254,6 +257,35 @@ impl<'a> ClauseReader<'_, 'a> {
             }
         }
         None
+    }
+
+    /// "(depends on data, T003)", where `data` is the id of a phase. In the text of a task, most ids are ordinary words, so
+    /// they count only if nothing follows them.
+    fn phases_by_id(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
+        if self.voice != ClauseVoice::Task || keyword.sense != Sense::Waits || !keyword.is_certain {
+            return None;
+        }
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let mut at = keyword.end + usize::from(what(keyword.end) == Some(Piece::Colon));
+        let (mut members, mut has_id) = (Vec::new(), false);
+        loop {
+            if let Some((node, end)) = self.mentions.known.phase_id_at(self.clause, at) {
+                members.push((Name::Node(node), self.clause[at].at));
+                (at, has_id) = (end, true);
+            } else {
+                let list = self.mentions.list_at(self.clause, at)?;
+                members.extend(list.members);
+                at = list.end;
+            }
+            match what(at) {
+                Some(Piece::Comma | Piece::Plus) => {
+                    at += 1 + usize::from(matches!(what(at + 1), Some(Piece::Word(word)) if is_and(word)));
+                }
+                Some(Piece::Word(word)) if is_and(word) => at += 1,
+                None | Some(Piece::Close) => return has_id.then_some((members, at)),
+                _ => return None,
+            }
+        }
     }
 
     /// Adds the ids that only spaces part from a list, as in "depends on T001 T002 T003".

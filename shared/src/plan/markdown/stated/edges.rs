@@ -7,6 +7,7 @@ use super::{
         mentions::{Name, PlacedName},
         node_index::{NamedNodes, UnknownId},
         sentences::{ArrowClaim, Force, OrderClaim},
+        tokens::is_phase_word,
         tree::NodeKind,
     },
     Edge, MOST_EDGES, MOST_PAIRS, MOST_UNRELATED, Scope, Weight,
@@ -199,6 +200,9 @@ impl Reader<'_, '_, '_> {
             _ => self.nodes(&claim.on, subject, claim.force),
         };
         self.warn_of_self(claim, &who, &on);
+        if own.is_some() && claim.force != Force::Loose {
+            self.warn_of_missing_phases(&claim.on);
+        }
         if who.len() * on.len() > MOST_PAIRS || is_of_itself(claim, &who, &on) {
             return;
         }
@@ -226,6 +230,28 @@ impl Reader<'_, '_, '_> {
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
                 self.edge(who, *on, at, weight, scope);
             }
+        }
+    }
+
+    /// "(depends on Phase 9)" of a plan that has no such phase.
+    fn warn_of_missing_phases(&mut self, names: &[PlacedName<'_>]) {
+        for name in names {
+            let (Name::Phase(label), at) = name else { continue };
+            let text = self.page.file.1.text;
+            let before = text[..*at].trim_end_matches([' ', '-']);
+            let word = before.rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+            // In "after #189 merges", the number is of something else.
+            let is_known = !self.known.nodes(std::slice::from_ref(name)).is_empty();
+            if is_known || !is_phase_word(word) {
+                continue;
+            }
+            let written = &text[before.len() - word.len()..at + label.len()];
+            if !self.reported.insert(written.to_lowercase()) {
+                continue;
+            }
+            let what = format!("a dependency names '{written}', which is not in the plan; it is ignored");
+            let fix = "write the number or the id of a phase of the plan, or remove the dependency";
+            self.found.warnings.push(self.page.file.1.problem(*at, what, fix));
         }
     }
 
