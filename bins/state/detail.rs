@@ -38,7 +38,8 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
         return;
     };
     tree::warn_of_ignored(ui, view);
-    let (mark, tone) = tree::mark(ui, view, node);
+    let (mark, tone) =
+        if node.is_leaf() { tree::mark(ui, view, node) } else { tree::phase_mark(ui, view, node) };
     let name = plain_text(node.name);
     ui.line(&format!(
         "{} {} {}",
@@ -106,7 +107,15 @@ fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
     if view.work.has(node) {
         return format!("{}, a run is working on it", node.state.as_str());
     }
-    let mut words = node.words();
+    if !node.is_leaf() && (node.state.is_under_way() || tree::phase_word(view, node) == "parked") {
+        return tree::phase_word(view, node).to_owned();
+    }
+    let is_in_review = |unfinished: &UnfinishedStep| unfinished.step == Step::Review && node.is_paused();
+    let mut words = match view.logs.unfinished.as_ref().filter(|unfinished| is_in_review(unfinished)) {
+        // An interruption before the reviewer's last call says nothing about that call.
+        Some(_) => format!("{}; tests passed, the review is next", node.word()),
+        None => node.words(),
+    };
     if view.work.has_cut_off(node) && !words.contains("interrupted") {
         words.push_str(", the last attempt was interrupted");
     }
@@ -170,7 +179,11 @@ fn next_command(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<String>
 }
 
 fn need(view: &StateView<'_>, id: &TaskId) -> String {
-    let state = view.progress.find(id).map_or("unknown", NodeProgress::word);
+    let state = match view.progress.find(id) {
+        Some(phase) if !phase.is_leaf() => tree::phase_word(view, phase),
+        Some(task) => task.word(),
+        None => "unknown",
+    };
     format!("{id} ({state})")
 }
 
@@ -396,7 +409,13 @@ fn is_unfinished(
     name: Option<&str>,
 ) -> bool {
     let current = run.find(task).map(TaskHistory::current).unwrap_or_default();
-    match (log.step, current.last().map(Event::status)) {
+    // An interruption is the end of the log that it cut off, but not of one that was begun after it.
+    let is_cut_off = |event: &Event| event.is_interruption() && log.started.as_second() <= event.time;
+    if current.last().is_some_and(is_cut_off) {
+        return false;
+    }
+    let last = current.iter().rfind(|event| !event.is_interruption());
+    match (log.step, last.map(Event::status)) {
         (Step::Review, Some(Status::TestPass)) => {
             !current.iter().any(|event| event.trailers.get(Key::ReviewLog) == name)
         }

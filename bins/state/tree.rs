@@ -275,21 +275,12 @@ fn origin(view: &StateView<'_>) -> Option<String> {
 }
 
 fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
-    let is_running = has_work_below(view, node);
-    let is_begun = node.state.is_under_way() && has_left_below(view, node);
-    let is_parked = tasks_below(view, node).into_iter().any(|task| view.is_parked(task));
-    let (fancy, plain, tone, state) = match node.state {
-        _ if is_running => ("▶", ">", Tone::Busy, "running"),
-        _ if is_begun => ("·", ".", Tone::Dim, "started"),
-        State::Pending => ("·", ".", Tone::Dim, ""),
-        State::Complete if is_parked => ("▶", ">", Tone::Busy, "parked"),
-        State::Implementing => ("·", ".", Tone::Dim, "waiting to land"),
-        state => {
-            let (mark, tone) = mark(ui, view, node);
-            (mark, mark, tone, state.as_str())
-        }
+    let (mark, tone) = phase_mark(ui, view, node);
+    let state = if node.state == State::Pending && !has_work_below(view, node) {
+        ""
+    } else {
+        phase_word(view, node)
     };
-    let mark = if ui.has_unicode() { fancy } else { plain };
     let indent = "  ".repeat(node.depth);
     let used = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
     let room = ui.width().map(|width| width.saturating_sub(used).max(NARROWEST_NAME));
@@ -303,6 +294,32 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
         ui.paint(tone, state)
     );
     ui.line(line.trim_end());
+}
+
+/// The state of a phase in one word or a few. A phase is under way while any of its tasks is, so only its tasks tell
+/// whether something is running.
+pub(super) fn phase_word(view: &StateView<'_>, node: &NodeProgress<'_>) -> &'static str {
+    let is_parked = || tasks_below(view, node).into_iter().any(|task| view.is_parked(task));
+    match node.state {
+        _ if has_work_below(view, node) => "running",
+        state if state.is_under_way() && has_left_below(view, node) => "started",
+        State::Complete if is_parked() => "parked",
+        State::Implementing => "waiting to land",
+        state => state.as_str(),
+    }
+}
+
+pub(super) fn phase_mark(
+    ui: &Ui,
+    view: &StateView<'_>,
+    node: &NodeProgress<'_>,
+) -> (&'static str, Tone) {
+    let (fancy, plain, tone) = match phase_word(view, node) {
+        "running" | "parked" => ("▶", ">", Tone::Busy),
+        "started" | "waiting to land" | "pending" => ("·", ".", Tone::Dim),
+        _ => return mark(ui, view, node),
+    };
+    (if ui.has_unicode() { fancy } else { plain }, tone)
 }
 
 /// The tasks of a phase, and of the phases in it.
