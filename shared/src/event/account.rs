@@ -39,7 +39,7 @@ pub struct RunAccount {
     pub parked: Option<String>,
     /// Why they are parked; null if there are none.
     pub parked_because: Option<String>,
-    /// How many attempts were started.
+    /// How many attempts were made or continued. One that was interrupted does not count.
     pub attempts: usize,
     /// What was spent.
     pub spent: RunTotals,

@@ -94,8 +94,8 @@ impl AccountFacts<'_> {
             unpushed: self.unpushed.iter().cloned().collect(),
             foreign_commits: log.foreign.clone(),
             moved_refs: log.moved_refs.clone(),
-            git_was_writable: self.is_git_writable && log.attempts > 0 && !opening.offline,
-            lacked_sandbox: self.lacks_sandbox && log.attempts > 0 && !opening.offline,
+            git_was_writable: self.is_git_writable && log.implementations > 0 && !opening.offline,
+            lacked_sandbox: self.lacks_sandbox && log.implementations > 0 && !opening.offline,
         }
     }
 

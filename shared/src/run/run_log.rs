@@ -17,7 +17,10 @@ pub(super) struct RunLog {
     /// The time of the opening.
     since: i64,
     commits: usize,
-    pub(super) attempts: usize,
+    /// How many implement steps were begun and not interrupted.
+    pub(super) implementations: usize,
+    /// The attempts of which a step was begun, by task and number, without those that were interrupted.
+    attempts: HashSet<(TaskId, u32)>,
     pub(super) spent: RunTotals,
     attempts_of: HashMap<TaskId, u32>,
     /// The tasks whose implement step is running.
@@ -54,9 +57,12 @@ impl RunLog {
         self.commits == 0
     }
 
-    /// How many attempts were made. An attempt that was not recorded does not count.
+    /// How many attempts were made or continued. One that was interrupted or not recorded does not count.
     pub(super) fn counted_attempts(&self) -> usize {
-        self.attempts - self.implementing.len()
+        let is_recorded = |(task, number): &&(TaskId, u32)| {
+            !(self.implementing.contains(task) && *number == self.attempts_of(task))
+        };
+        self.attempts.iter().filter(is_recorded).count()
     }
 
     /// The number of the task's last attempt, counted from one.
@@ -81,11 +87,14 @@ impl RunLog {
 
     pub(super) fn handle_event(&mut self, event: &RunEvent) {
         match &event.kind {
-            EventKind::StepBegins { step, attempt, .. } => {
+            EventKind::StepBegins { step, attempt, is_phase, .. } => {
                 let task = event.task.iter().cloned();
                 if *step == "implement" {
-                    self.attempts += 1;
+                    self.implementations += 1;
                     self.implementing.extend(task.clone());
+                }
+                if !is_phase && matches!(*step, "implement" | "test" | "review") {
+                    self.attempts.extend(task.clone().map(|task| (task, attempt.ordinal())));
                 }
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
@@ -98,8 +107,9 @@ impl RunLog {
                 let Some(task) = &event.task else { return };
                 let was_implementing = self.implementing.remove(task);
                 // An interrupted attempt does not count. It begins again with the same number.
-                if was_implementing && why.as_ref().is_some_and(|why| why.starts_with(INTERRUPTED)) {
-                    self.attempts -= 1;
+                if why.as_ref().is_some_and(|why| why.starts_with(INTERRUPTED)) {
+                    self.implementations -= usize::from(was_implementing);
+                    self.attempts.remove(&(task.clone(), self.attempts_of(task)));
                 }
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), one_line(why));
