@@ -169,12 +169,7 @@ fn unread(plan: &Plan) -> Vec<String> {
         if why == Why::Item {
             return items_without_box(plan);
         }
-        let subject = if count == 1 {
-            "1 line looks like a task but was".into()
-        } else {
-            format!("{count} lines look like tasks but were")
-        };
-        format!("{subject} not read as one: {}, first at {place}", why.as_str())
+        format!("{}, first at {place}", why.words(count))
     };
     reasons.into_iter().map(line).chain(checks).collect()
 }

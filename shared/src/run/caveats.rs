@@ -296,12 +296,9 @@ impl OpenRun {
         let mut unread = planned.plan.unread.iter().filter(|unread| !is_check(unread));
         let count = unread.clone().count();
         let Some(first) = unread.next() else { return };
-        let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
-        let words = match count {
-            1 => "1 line looks like a task but was".to_owned(),
-            count => format!("{count} lines look like tasks but were"),
-        };
-        listener.warn(&format!("{words} not read as one: {why}, first at {place}"));
+        let place = format!("{}:{}", first.problem.file, first.problem.line);
+        // Of several reasons, only the first one is named.
+        listener.warn(&format!("{}, first at {place}", first.why.words(count)));
         listener.hint(&format!("see all of them: {}", self.check_command()));
     }
 

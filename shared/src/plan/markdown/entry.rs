@@ -168,6 +168,17 @@ impl Why {
         }
     }
 
+    /// What became of this many lines.
+    #[must_use]
+    pub fn words(self, count: usize) -> String {
+        match (self, count) {
+            (Self::Step, 1) => "1 line looks like a task but was read as a step of a task".to_owned(),
+            (Self::Step, _) => format!("{count} lines look like tasks but were read as steps of tasks"),
+            (_, 1) => format!("1 line looks like a task but was not read as a task: {}", self.as_str()),
+            _ => format!("{count} lines look like tasks but were not read as tasks: {}", self.as_str()),
+        }
+    }
+
     /// What would make it a task, or leave no doubt that it is none.
     #[must_use]
     pub fn fix(self) -> &'static str {
