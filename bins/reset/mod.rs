@@ -156,8 +156,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.hint(&match remains.contested.is_empty() {
                 true => format!("to undo them, run: git arborist reset --drop {task}{scope}"),
                 false => format!(
-                    "to undo them, edit these files, because later commits have changed the same lines: {}",
-                    remains.contested.join(", ")
+                    "later commits have changed the same lines of {}; to undo the changes of {task} there, edit {} by hand",
+                    remains.contested.join(", "),
+                    if remains.contested.len() == 1 { "it" } else { "them" }
                 ),
             });
         }
