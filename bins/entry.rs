@@ -271,6 +271,15 @@ fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
             let task: TaskId = word.parse().ok().filter(|_| find("only").is_some_and(takes_tasks))?;
             Some(format!("name tasks with: --only {task}"))
         }
+        ErrorKind::ValueValidation
+            if text(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with("--only "))
+                && text(ContextKind::InvalidValue).is_some_and(|value| value.contains(',')) =>
+        {
+            let tasks: Result<Vec<TaskId>, _> =
+                text(ContextKind::InvalidValue)?.split(',').map(|task| task.trim().parse()).collect();
+            let options: Vec<String> = tasks.ok()?.iter().map(|task| format!("--only {task}")).collect();
+            Some(format!("give the option once for each task: {}", options.join(" ")))
+        }
         ErrorKind::ValueValidation if find("message").is_some() => {
             let word = text(ContextKind::InvalidValue).filter(|word| word.contains(' '))?;
             let name = command.get_bin_name()?;
