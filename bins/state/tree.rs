@@ -276,11 +276,8 @@ fn origin(view: &StateView<'_>) -> Option<String> {
 
 fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
     let (mark, tone) = phase_mark(ui, view, node);
-    let state = if node.state == State::Pending && !has_work_below(view, node) {
-        ""
-    } else {
-        phase_word(view, node)
-    };
+    let state =
+        if node.state == State::Pending && !has_work_below(view, node) { "" } else { phase_word(view, node) };
     let indent = "  ".repeat(node.depth);
     let used = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
     let room = ui.width().map(|width| width.saturating_sub(used).max(NARROWEST_NAME));
@@ -309,11 +306,7 @@ pub(super) fn phase_word(view: &StateView<'_>, node: &NodeProgress<'_>) -> &'sta
     }
 }
 
-pub(super) fn phase_mark(
-    ui: &Ui,
-    view: &StateView<'_>,
-    node: &NodeProgress<'_>,
-) -> (&'static str, Tone) {
+pub(super) fn phase_mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&'static str, Tone) {
     let (fancy, plain, tone) = match phase_word(view, node) {
         "running" | "parked" => ("▶", ">", Tone::Busy),
         "started" | "waiting to land" | "pending" => ("·", ".", Tone::Dim),

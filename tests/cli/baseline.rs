@@ -151,7 +151,11 @@ fn a_failed_cd_of_the_test_command_is_a_failure_of_the_tests() {
 
 #[test]
 fn a_folder_that_the_tasks_of_a_new_project_can_create_does_not_stop_the_run() {
-    let repo = TestRepo::planned("tasks.md", PLAN, "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) mkdir -p web; echo x > \"web/$ARBORIST_TASK\" ;;\nesac");
+    let repo = TestRepo::planned(
+        "tasks.md",
+        PLAN,
+        "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) mkdir -p web; echo x > \"web/$ARBORIST_TASK\" ;;\nesac",
+    );
     let said = repo.arborist(["gardener", "--test-command", "cd web && ls"]).succeeds();
     said.err("the folder 'web' does not exist").never("finds no");
 }

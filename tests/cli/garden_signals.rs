@@ -197,3 +197,44 @@ fn a_second_signal_ends_everything_at_once_and_the_next_run_recovers() {
     assert_eq!(repo.read("half.txt"), "half\nhalf\n");
     assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
+
+#[test]
+fn a_reviewer_that_failed_after_an_interrupted_review_is_named_as_the_reason() {
+    let repo = repo(
+        "case \"$prompt\" in\n\
+         \"Review\"*) [ -e \"$ROOT/fails\" ] && { echo oops >&2; exit 1; }\n\
+         [ -e \"$ROOT/good\" ] || { echo $$ > \"$ROOT/pid\"; sleep 600; }; echo APPROVED ;;\n\
+         *) echo x > x.txt ;;\nesac",
+    );
+    let waiting = Waiting::start(&repo, &[]);
+    waiting.send("-INT");
+    let (_, said) = waiting.end();
+    assert!(said.contains("attempt 1 was interrupted and does not count"), "{said}");
+    std::fs::write(repo.root().join("fails"), "").unwrap();
+    repo.arborist(["garden"]).exits(2).err("the reviewer of 'T1' failed");
+    repo.arborist(["state", "T1"])
+        .succeeds()
+        .out("paused; tests passed, the review is next")
+        .out("the last call of the reviewer ended without a result: oops")
+        .out("  review log")
+        .never("interrupted while reviewing");
+    std::fs::remove_file(repo.root().join("fails")).unwrap();
+    std::fs::write(repo.root().join("good"), "").unwrap();
+    repo.arborist(["garden"]).succeeds().out("1 of 1 done, 1 attempt in");
+}
+
+#[test]
+fn an_interrupted_review_is_named_as_the_reason_as_long_as_no_call_follows() {
+    let repo = repo(
+        "case \"$prompt\" in\n\
+         \"Review\"*) echo $$ > \"$ROOT/pid\"; sleep 600 ;;\n\
+         *) echo x > x.txt ;;\nesac",
+    );
+    // The clock of the kit is behind that of the logs.
+    repo.wait(10 * 365 * 24 * 3600);
+    let waiting = Waiting::start(&repo, &[]);
+    waiting.send("-INT");
+    waiting.end();
+    let said = repo.arborist(["state", "T1"]).succeeds();
+    said.out("attempt 1 was interrupted while reviewing").out("stopped by").never("ended without a result");
+}

@@ -401,9 +401,7 @@ fn reset_and_reset_drop_do_not_propose_each_other_in_a_circle() {
         "the changes of T001 cannot be undone, because later commits have changed the same lines: T001.txt";
     let said = repo.arborist(["reset", "--drop", "T001"]).exits(2).err(refused).stderr();
     let said = paste(&repo, &hinted(&said, "run the task again: ")).succeeds();
-    said.out("T001 is reset")
-        .err("because later commits have changed the same lines: T001.txt")
-        .never("--drop");
+    said.out("T001 is reset").err("later commits have changed the same lines of T001.txt").never("--drop");
     let said = repo.arborist(["reset", "--drop", "T001"]).exits(2).err(refused);
     let said = said.err("hint: 'T001' is already reset").never("git arborist reset").stderr();
     let later = "see them with: ";
@@ -510,4 +508,72 @@ fn a_turn_before_the_plan_was_used_brings_back_the_plan_of_that_time() {
     let said = repo.arborist(["session", "resume", session, "--turn", "1"]).succeeds();
     said.out("2 completed (T001, T002)").err("the plan of turn 1 is in force again").err("  - T005 more\n");
     repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
+}
+
+#[test]
+fn plans_can_name_phases_by_the_ids_that_plan_prints() {
+    let repo = planned(
+        "## Phase 1: A\n- [ ] T001 A\n## Phase 2: B\n- [ ] T002 B (depends on phase-1)\n\
+         - [ ] T003 C (depends on T002, phase-1)\n## Data model\n- [ ] T004 D\n## Screens\n\
+         - [ ] T005 E (depends on data-model)\n## End\n- [ ] T006 F (depends on screens)\n\
+         - [ ] T007 G (depends on phase-1 and phase-9)\n- [ ] T008 H (depends on Phase 8)\n",
+    );
+    let plan = repo.arborist(["plan"]).succeeds().never("could not be understood");
+    for (task, waits_for) in [
+        ("T002 B (depends on phase-1)", "phase-1"),
+        ("T003 C (depends on T002, phase-1)", "T002, phase-1"),
+        ("T005 E (depends on data-model)", "data-model"),
+        ("T006 F (depends on screens)", "screens"),
+        ("T007 G (depends on phase-1 and phase-9)", "phase-1"),
+    ] {
+        assert!(plan.stdout().contains(&format!("{task}  (waits for {waits_for})")), "{}", plan.stdout());
+    }
+    plan.err("tasks.md:12:42: a dependency names 'phase-9', which is not in the plan; it is ignored")
+        .err("tasks.md:13:32: a dependency names 'Phase 8', which is not in the plan; it is ignored");
+}
+
+#[test]
+fn the_number_of_an_issue_in_the_heading_of_a_phase_is_no_missing_phase() {
+    let repo = planned("## Phase 1: A (after #189 merges)\n- [ ] T001 A\n");
+    repo.arborist(["plan"]).succeeds().never("189', which is not in the plan");
+}
+
+#[test]
+fn the_state_of_a_phase_is_named_as_in_the_overview() {
+    let repo = planned(
+        "## Phase 1: A\n- [ ] T001 one\n- [ ] T002 two\n## Phase 2: B\n- [ ] T003 three (depends on phase-1)\n",
+    );
+    repo.agent(&works("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\""));
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("Phase 1: A  started");
+    repo.arborist(["state", "phase-1"]).succeeds().out("  state        started\n").never("implementing");
+    repo.arborist(["state", "phase-2"]).succeeds().out("  state        pending").never("implementing");
+    let said = repo.arborist(["state", "T003"]).succeeds();
+    said.out("depends on   phase-1 (started)").never("implementing");
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["state", "phase-1"]).succeeds().out("  state        complete");
+}
+
+#[test]
+fn lines_that_were_read_as_steps_are_called_steps() {
+    let repo = planned("- [ ] T001 A\n  - [ ] sub a\n  - [ ] sub b\n");
+    let said = repo.arborist(["plan"]).succeeds();
+    let words = "2 lines look like tasks but were read as steps of tasks, first at tasks.md:2";
+    assert!(said.stdout().contains(words) || said.stderr().contains(words), "{}", said.stderr());
+}
+
+#[test]
+fn reset_names_the_files_that_cannot_be_undone_for_the_user() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.agent(&works("echo \"$ARBORIST_TASK\" >> work.txt"));
+    repo.arborist(["gardener"]).succeeds();
+    let said = repo.arborist(["reset", "T001"]).succeeds();
+    said.err("hint: later commits have changed the same lines of work.txt; to undo the changes of T001 there, edit it by hand\n");
+}
+
+#[test]
+fn several_tasks_in_one_only_option_are_told_to_be_given_one_by_one() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n");
+    let said = repo.arborist(["gardener", "--only", "T002,T003"]).exits(2);
+    said.err("hint: give the option once for each task: --only T002 --only T003\n");
 }

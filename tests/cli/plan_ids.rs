@@ -124,7 +124,7 @@ fn lines_that_look_like_tasks_but_are_not_read_as_tasks_are_reported() {
         ["### DB-3: c\n", "**DB-3**: c\n", "- **DB-3** c\n", "| ID | What |\n|---|---|\n| DB-3 | c |\n"]
     {
         let said = checked(&format!("{tasks}\n## More\n\n{line}"));
-        assert!(said.contains("looks like a task but was not read as one"), "{line}: {said}");
+        assert!(said.contains("looks like a task but was not read as a task"), "{line}: {said}");
     }
     for line in [
         "## Summary\n\n- **DB-3** c\n",

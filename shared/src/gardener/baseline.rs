@@ -601,8 +601,7 @@ fn find_missing(command: &str, top: &Path, printed: &str) -> Option<&'static str
         }
         let program = program.rsplit('/').next().unwrap_or(program);
         let known = PROJECTS.iter().find(|kind| kind.programs.contains(&program));
-        let says_so =
-            |kind: &&ProjectKind| kind.messages.iter().any(|message| printed.contains(message));
+        let says_so = |kind: &&ProjectKind| kind.messages.iter().any(|message| printed.contains(message));
         if let Some(kind) = known.filter(|kind| !has_any(&dir, kind.files)).filter(says_so) {
             return kind.files.first().map(|file| file.trim_start_matches('*'));
         }

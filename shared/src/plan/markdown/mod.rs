@@ -162,7 +162,7 @@ fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem
 
 fn unread<'p>(page: &'p Page<'_, '_>) -> impl Iterator<Item = Unread> + 'p {
     let lines = page.outline.unread.iter().map(|(at, _, why)| {
-        let what = format!("this looks like a task but was not read as one: {}", why.as_str());
+        let what = format!("this looks like a task but was not read as a task: {}", why.as_str());
         Unread { why: *why, problem: page.file.1.problem(*at, what, why.fix()), lines: 1 }
     });
     let checks = page.outline.checks.iter().map(|checks| {

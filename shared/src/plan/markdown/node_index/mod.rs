@@ -78,7 +78,9 @@ pub(super) enum UnknownId<'a> {
 fn text_end(clause: &[Token<'_>], at: usize) -> Offset {
     let Some(token) = at.checked_sub(1).and_then(|at| clause.get(at)) else { return 0 };
     match token.what {
-        Piece::Word(text) | Piece::Number(text) | Piece::Id(text) | Piece::Phase(text) => token.at + text.len(),
+        Piece::Word(text) | Piece::Number(text) | Piece::Id(text) | Piece::Phase(text) => {
+            token.at + text.len()
+        }
         _ => token.at,
     }
 }
@@ -243,8 +245,7 @@ impl NodeIndex {
             }
             _ => None,
         };
-        let is_hyphen =
-            |at: usize, place: Offset| matches!(clause.get(at), Some(token) if token.what == Piece::Dash && token.at == place);
+        let is_hyphen = |at: usize, place: Offset| matches!(clause.get(at), Some(token) if token.what == Piece::Dash && token.at == place);
         let phase = |id: &str| self.find(id).filter(|at| !self.is_task[*at] && self.ids[*at].as_str() == id);
         let (place, first) = text(at)?;
         // "post-phase-1" is another word.
@@ -254,7 +255,8 @@ impl NodeIndex {
         let (mut id, mut end) = (first.to_owned(), place + first.len());
         let mut found = phase(&id).map(|node| (node, at + 1));
         for next in (at + 1..).step_by(2).take(MOST_PARTS) {
-            let Some((place, part)) = text(next + 1).filter(|(place, _)| is_hyphen(next, end) && *place == end + 1)
+            let Some((place, part)) =
+                text(next + 1).filter(|(place, _)| is_hyphen(next, end) && *place == end + 1)
             else {
                 break;
             };
