@@ -58,9 +58,10 @@ shows the difference; --accept-changes accepts it.
 Before the first task, the tests run once. If they fail, or if the program of
 the test command is not installed, the run stops before an agent is called. A
 project without tests is an exception: the run starts, with a note, if the test
-command finds no tests or no project file (such as package.json). It also
-starts if the test command is a script that does not exist yet (such as
-./run-tests.sh) in a repository that contains only documents.
+command says that it finds no tests or no project file (such as package.json).
+It also starts if the test command is a script that does not exist yet (such as
+./run-tests.sh), or changes into a folder that does not exist yet, in a
+repository that contains only documents.
 
 Phases run in order, and so do the tasks of a phase, except that adjacent tasks
 marked [P] (parallel) may run at the same time. A task is ready when the tasks

@@ -52,7 +52,8 @@ WHAT IS READ
    [red] marks a task that writes tests which must fail; [allow:PATH] and
    [allow:fewer-tests] let a task change protected tests.
    A box without an id gets one from its number or its text. Headings and table
-   rows can be tasks, too. A heading with tasks below it is a phase.
+   rows can be tasks, too. A heading with tasks below it is a phase; a task can
+   depend on it by its id, as 'depends on phase-1', or as 'Phase 1'.
 
    JSON: the tree file, and task-master's tasks.json.
 

@@ -583,10 +583,11 @@ fn folders(command: &str) -> impl Iterator<Item = &str> {
     programs(command).filter_map(|(program, words)| folder_of(program, words))
 }
 
-/// The folder into which a part of a command changes, if it does.
+/// The folder into which a part of a command changes, if the shell takes the word as it is.
 fn folder_of<'c>(program: &str, mut words: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    let folder = words.next().filter(|_| program.trim_start_matches('(') == "cd")?;
-    Some(folder.trim_matches(['"', '\'', ')']))
+    let folder = words.next().filter(|_| program == "cd")?.trim_matches(['"', '\'']);
+    let is_plain = !folder.starts_with(['-', '~']) && !folder.contains(['$', '`', '*', '?', '\\']);
+    is_plain.then_some(folder)
 }
 
 /// The project file that is missing, as a program of the command says itself. Only its message tells that it has
@@ -651,7 +652,7 @@ mod tests {
         for (command, folder) in [
             ("cd wbe && npm test", Some("wbe")),
             ("cd web && npm test", None),
-            ("(cd web/src; make)", Some("web/src")),
+            ("cd \"$DIR\" && npm test", None),
         ] {
             assert_eq!(find_missing_folder(command, top.path()), folder, "{command}");
         }
