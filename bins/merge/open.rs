@@ -10,10 +10,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     plan::Plan,
     process::{Cancel, shell_word},
-    queue::{
-        LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, advice_to_resolve_again,
-        opened_for,
-    },
+    queue::{LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
@@ -184,9 +181,9 @@ impl OpenQueue {
             QueueError::NoConflict { task, command, .. } => {
                 failure.hint(command.advice(task, &self.scope_option()))
             }
-            QueueError::CannotBeParked { task, obstacle, .. } => {
-                let run = self.command(&format!("resolve {task}{into} --yes"));
-                failure.hint(advice_to_resolve_again(obstacle.as_ref(), &run))
+            QueueError::CannotBeParked(resolution) => {
+                let run = self.command(&format!("resolve {}{into} --yes", resolution.task));
+                failure.hint(resolution.advice(&run))
             }
             _ => error.into(),
         }

@@ -60,16 +60,8 @@ pub enum QueueError {
     Resolver(String),
     #[error("'{task}' has no conflict: {state}")]
     NoConflict { task: TaskId, state: String, command: LandingCommand },
-    #[error(
-        "the resolution of '{task}' cannot land now: in your checkout of {into}, {why}; it cannot be parked, because it changes files that had no conflict: {others}"
-    )]
-    CannotBeParked {
-        task: TaskId,
-        into: BranchName,
-        others: String,
-        why: String,
-        obstacle: Option<ParkingObstacle>,
-    },
+    #[error("the resolution of '{}' cannot land now: in your checkout of {}, {}; it cannot be parked, because it changes files that had no conflict: {}", .0.task, .0.into, .0.why, .0.others)]
+    CannotBeParked(Box<UnparkableResolution>),
     #[error(
         "'{into}' has changed since you opened the conflict of '{task}', and your resolution conflicts with that"
     )]
@@ -128,7 +120,7 @@ impl Explain for QueueError {
             | Self::Forged { .. }
             | Self::NoOther(_)
             | Self::UnfinishedAttempt { .. }
-            | Self::CannotBeParked { .. }
+            | Self::CannotBeParked(_)
             | Self::NewConflict { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
@@ -168,9 +160,7 @@ impl Explain for QueueError {
             Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
             Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
             Self::NoConflict { task, command, .. } => command.advice(task, ""),
-            Self::CannotBeParked { obstacle, .. } => {
-                advice_to_resolve_again(obstacle.as_ref(), "the same command")
-            }
+            Self::CannotBeParked(resolution) => resolution.advice("the same command"),
             Self::NewConflict { others, .. } => format!(
                 "keep a copy of these files and undo their changes (delete new files): {others}\nthen run the same command without --yes"
             ),
@@ -193,10 +183,27 @@ impl Explain for QueueError {
     }
 }
 
-/// What to do before a resolution that cannot be parked is landed with the command `run`. Its worktree is still there.
-#[must_use]
-pub fn advice_to_resolve_again(obstacle: Option<&ParkingObstacle>, run: &str) -> String {
-    let advice = obstacle.and_then(|obstacle| obstacle.advice_to_finish(run));
-    let advice = advice.unwrap_or_else(|| format!("commit or stash your changes, then run: {run}"));
-    format!("nothing was taken, and the worktree of the conflict is as it was\n{advice}")
+/// A resolution of a person that changes files without a conflict, while its landing could only be parked.
+#[derive(Debug)]
+pub struct UnparkableResolution {
+    /// The task.
+    pub task: TaskId,
+    /// The target.
+    pub into: BranchName,
+    /// The files without a conflict.
+    pub others: String,
+    /// Why the target cannot move now.
+    pub why: String,
+    /// What is in the way, if it was found.
+    pub obstacle: Option<ParkingObstacle>,
+}
+
+impl UnparkableResolution {
+    /// What to do before it is landed with the command `run`. Its worktree is still there.
+    #[must_use]
+    pub fn advice(&self, run: &str) -> String {
+        let advice = self.obstacle.as_ref().and_then(|obstacle| obstacle.advice_to_finish(run));
+        let advice = advice.unwrap_or_else(|| format!("commit or stash your changes, then run: {run}"));
+        format!("nothing was taken, and the worktree of the conflict is as it was\n{advice}")
+    }
 }

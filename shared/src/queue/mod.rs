@@ -27,7 +27,7 @@ pub use backend::{
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, waits_for};
-pub use error::{QueueError, advice_to_resolve_again};
+pub use error::{QueueError, UnparkableResolution};
 pub use gate::{Failing, GATES, Gate, GateVerdict};
 pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{

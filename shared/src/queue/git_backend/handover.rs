@@ -6,7 +6,7 @@ use super::GitQueue;
 use crate::{
     git::{Merge, MergeConflict, Repository, Signing},
     name::{BranchName, Oid, TaskId, digest},
-    queue::{QueueError, QueueEvent, ResolvedBy, Ticket, TicketState},
+    queue::{QueueError, QueueEvent, ResolvedBy, Ticket, TicketState, UnparkableResolution},
     safe_files,
     worktree::{Pool, Scratch},
 };
@@ -134,7 +134,8 @@ impl GitQueue<'_> {
         match self.target().find_obstacle_to(resolution, tree)? {
             Some((why, obstacle)) => {
                 let (task, into) = (task.clone(), into.clone());
-                Err(QueueError::CannotBeParked { task, into, others, why, obstacle })
+                let resolution = UnparkableResolution { task, into, others, why, obstacle };
+                Err(QueueError::CannotBeParked(Box::new(resolution)))
             }
             None => Ok(()),
         }
