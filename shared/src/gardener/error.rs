@@ -171,8 +171,8 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("'{own}' already contains the work of {} from the run of '{branch}'; a new run would do {} again", name_some(.tasks), if .tasks.len() == 1 { "this task" } else { "these tasks" })]
-    Merged { own: BranchName, branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
+    #[error("{} {} already done here, in the run of '{branch}'; a new run would do {} again", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" }, if .tasks.len() == 1 { "it" } else { "them" })]
+    Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
 }

@@ -329,6 +329,6 @@ impl OpenRun {
         }
         // Without a branch, 'plan --tick' does not know which run is meant.
         let path = self.repository.head.branch.is_some().then(|| path.clone());
-        Err(GardenerError::Merged { own: self.branch.clone(), branch, path, tasks })
+        Err(GardenerError::Merged { branch, path, tasks })
     }
 }
