@@ -27,6 +27,7 @@ mod other_lanes;
 mod other_workers;
 mod outcome;
 mod phase;
+mod projects;
 mod refusals;
 mod remains;
 mod review_worktrees;
