@@ -207,7 +207,7 @@ impl Explain for AgentError {
                     known.join(", "),
                     shell_word(name)
                 );
-                Some(proposal(name, known.into_iter(), &others))
+                Some(proposal(name, known, &others))
             }
             Self::UnknownPlaceholder { name, .. } => {
                 let known: Vec<String> =
