@@ -59,10 +59,13 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
     fetch(&mut opened, is_known, &args.continue_args, ui)?;
-    if let Some(id) = args.id.as_ref().filter(|id| opened.session_list.require(id).is_err())
-        && let Some(damaged) = find_damaged(id)
+    if let Some(id) = &args.id
+        && let Err(error) = opened.session_list.require(id)
     {
-        return Err(damaged);
+        return Err(find_damaged(id).unwrap_or_else(|| match error {
+            SessionError::Unknown(id) => without_record(&opened, id),
+            error => error.into(),
+        }));
     }
     let has_followed =
         args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.continue_args, ui)?;
@@ -189,10 +192,7 @@ impl<'a> Resuming<'a> {
 /// The selected session. Without a name, the only unfinished one; others may have just been fetched.
 fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Result<&'a StoredRecord, Failure> {
     if let Some(id) = &args.id {
-        return opened.session_list.require(id).map_err(|error| match error {
-            SessionError::Unknown(id) => without_record(opened, id),
-            error => error.into(),
-        });
+        return Ok(opened.session_list.require(id)?);
     }
     let (running, idle): (Vec<&StoredRecord>, Vec<&StoredRecord>) =
         left(opened).into_iter().partition(|stored| opened.state_of(stored) == SessionState::Running);

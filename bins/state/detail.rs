@@ -409,8 +409,10 @@ fn is_unfinished(
     name: Option<&str>,
 ) -> bool {
     let current = run.find(task).map(TaskHistory::current).unwrap_or_default();
-    // An interruption is the end of the log that it cut off, but not of one that was begun after it.
-    let is_cut_off = |event: &Event| event.is_interruption() && log.started.as_second() <= event.time;
+    // An interruption is the end of the log that it cut off, but not of a review that was begun after it.
+    let is_later =
+        log.step == Step::Review && current.last().is_some_and(|last| log.started.as_second() > last.time);
+    let is_cut_off = |event: &Event| event.is_interruption() && !is_later;
     if current.last().is_some_and(is_cut_off) {
         return false;
     }

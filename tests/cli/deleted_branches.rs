@@ -157,7 +157,7 @@ fn a_landing_that_was_reset_off_the_target_does_not_count_and_is_repeated() {
     repo.arborist(["gardener", "--isolate"]).succeeds();
     let (calls, before) = (repo.calls(), repo.git(["rev-parse", "HEAD~1"]).answer());
     reset(&repo, &before);
-    repo.arborist(["state", "--exit-code"]).exits(1).out("1 waiting to land");
+    repo.arborist(["state", "--exit-code"]).exits(1).out("1 not landed");
     repo.arborist(["worktree", "list", "--branches"]).succeeds().out("+4 -0");
     repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out("4 commits are not merged");
     repo.arborist(["gardener", "--isolate"]).succeeds();

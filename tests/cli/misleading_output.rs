@@ -528,7 +528,7 @@ fn plans_can_name_phases_by_the_ids_that_plan_prints() {
     ] {
         assert!(plan.stdout().contains(&format!("{task}  (waits for {waits_for})")), "{}", plan.stdout());
     }
-    plan.err("tasks.md:12:42: a dependency names 'phase-9', which is not in the plan; it is ignored")
+    plan.err("tasks.md:12:44: a dependency names 'phase-9', which is not in the plan; it is ignored")
         .err("tasks.md:13:32: a dependency names 'Phase 8', which is not in the plan; it is ignored");
 }
 

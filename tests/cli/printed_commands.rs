@@ -52,7 +52,7 @@ fn uncommitted_changes_to_the_configuration_are_not_blamed_on_a_commit() {
     repo.write(".arborist/config.toml", "max-retries = 2\n");
     let run = repo.arborist(["gardener"]).exits(2).never("hint: commit ");
     let said = run.stderr();
-    let shown = paste(&repo, &hinted(&said, "your uncommitted changes to .arborist/config.toml with: "));
+    let shown = paste(&repo, &hinted(&said, "the changes to .arborist/config.toml with: "));
     shown.succeeds().out("+max-retries = 2");
     paste(&repo, &hinted(&said, "to remove the new file .arborist/config.toml, run: ")).succeeds();
     repo.arborist(["gardener"]).succeeds();

@@ -255,11 +255,12 @@ fn uncommitted_files_in_the_worktree_of_a_session_are_named_where_they_are() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", arborist_testkit::WORKER);
     repo.arborist(["gardener", "--session-branch", "--only", "T001", "--test-command", "true"]).succeeds();
     let folder = fs::read_dir(repo.root().join("repo.arborist")).unwrap().flatten();
-    let worktree = folder.map(|entry| entry.path()).find(|path| path.join("tasks.md").exists()).unwrap();
+    let worktree =
+        folder.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("session-")).unwrap();
     let session = worktree.to_str().unwrap().rsplit_once("session-").unwrap().1.to_owned();
     fs::write(worktree.join("extra.txt"), "mine\n").unwrap();
     let refused = repo.arborist(["session", "resume", &session, "--turn", "1"]).exits(2);
-    let stash = format!("git -C {} stash -u", worktree.display());
+    let stash = format!("git -C '{}' stash -u", worktree.display());
     refused.err(&format!("hint: commit them, or stash them with: {stash}\n"));
     let resumed = repo.arborist(["session", "resume", &session, "--", "--yes"]).succeeds();
     resumed.err(&format!("warning: uncommitted changes stay in '{}', and the tasks", worktree.display()));

@@ -50,7 +50,8 @@ impl OpenRun {
         let tested = run.tasks.iter().find(|history| {
             let task = planned.plan.find(&history.id);
             let has_own_command = task.is_some_and(|task| !task.test_commands.is_empty());
-            !has_own_command && history.events.iter().any(Event::has_run_tests)
+            // What is not on the run's branch may be forged.
+            history.is_landed && !has_own_command && history.events.iter().any(Event::has_run_tests)
         });
         match tested {
             Some(tested) if !is_decided => Err(GardenerError::LostTestCommand {
