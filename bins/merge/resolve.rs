@@ -139,19 +139,18 @@ fn say(task: &TaskId, handover: &Handover, site: &OpenQueue, args: &ResolveArgs,
     } else {
         print_handover(task, handover, site, ui);
     }
-    let is_open = matches!(handover, Handover::UnfinishedAttempt(..) | Handover::OtherFiles(..));
+    let is_open = matches!(handover, Handover::Unfinished(..) | Handover::OtherFiles(..));
     Ok(if is_open { Exit::No } else { Exit::Done })
 }
 
 fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
     let (state, path) = match handover {
         Handover::Opened(path) => ("opened", Some(path)),
-        Handover::UnfinishedAttempt(path, _) => ("unfinished", Some(path)),
+        Handover::Unfinished(path, _) => ("unfinished", Some(path)),
         Handover::OtherFiles(path, _) => ("other-files", Some(path)),
         Handover::Taken => ("taken", None),
     };
-    let unresolved =
-        if let Handover::UnfinishedAttempt(_, left) = handover { left.clone() } else { Vec::new() };
+    let unresolved = if let Handover::Unfinished(_, left) = handover { left.clone() } else { Vec::new() };
     let other_files =
         if let Handover::OtherFiles(_, others) = handover { others.clone() } else { Vec::new() };
     ResolveDocument {
@@ -173,7 +172,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
             ));
             ui.hint(&format!("then run: {}", site.command(&format!("resolve {task}"))));
         }
-        Handover::UnfinishedAttempt(path, left) => {
+        Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
             ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
             ui.hint("remove the conflict markers there, then run the same command again; for deleted or binary files, run 'git add' or 'git rm'");

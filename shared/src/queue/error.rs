@@ -71,7 +71,7 @@ pub enum QueueError {
     #[error("the session has no branch in the repository '{0}' here")]
     NoOther(RepoName),
     #[error("commit {} landed, but '{branch}' in '{repo}' could not be moved to that commit: {why}", commit.short())]
-    UnfinishedAttempt { repo: RepoName, branch: BranchName, commit: Oid, why: String },
+    Unfinished { repo: RepoName, branch: BranchName, commit: Oid, why: String },
     #[error("the conflict of '{task}' is in the repository '{repo}'")]
     ConflictElsewhere {
         task: TaskId,
@@ -119,7 +119,7 @@ impl Explain for QueueError {
             | Self::Rewound { .. }
             | Self::Forged { .. }
             | Self::NoOther(_)
-            | Self::UnfinishedAttempt { .. }
+            | Self::Unfinished { .. }
             | Self::CannotBeParked(_)
             | Self::NewConflict { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
@@ -167,7 +167,7 @@ impl Explain for QueueError {
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
             Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
-            Self::UnfinishedAttempt { .. } => {
+            Self::Unfinished { .. } => {
                 "remove what is in the way there; then run the same command again, which finishes the landing"
                     .into()
             }

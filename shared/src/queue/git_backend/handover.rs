@@ -21,7 +21,7 @@ pub enum Handover {
     /// A worktree with the conflict was opened.
     Opened(PathBuf),
     /// These paths there are not resolved yet.
-    UnfinishedAttempt(PathBuf, Vec<String>),
+    Unfinished(PathBuf, Vec<String>),
     /// These files there were changed although they do not conflict, and that was not approved. Nothing was taken.
     OtherFiles(PathBuf, Vec<String>),
     /// The resolution is in the queue.
@@ -92,7 +92,7 @@ impl GitQueue<'_> {
         let merge = UnfinishedMerge { ticket, place: &scratch.repository, onto };
         let left = left_to_do(&merge)?;
         if !left.is_empty() {
-            return Ok(Handover::UnfinishedAttempt(scratch.path, left));
+            return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
         // Compare the commit that was taken and not the worktree, which may change meanwhile.

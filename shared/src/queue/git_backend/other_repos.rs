@@ -189,7 +189,7 @@ impl OtherTarget {
     /// Moves the branch so that it has a commit that landed. If others have committed on the branch since, they are
     /// merged.
     fn advance_to_landed(&self, landed: Oid) -> Result<(), QueueError> {
-        let unfinished = |why: String| QueueError::UnfinishedAttempt {
+        let unfinished = |why: String| QueueError::Unfinished {
             repo: self.name.clone(),
             branch: self.branch.clone(),
             commit: landed,
