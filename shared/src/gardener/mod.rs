@@ -69,6 +69,7 @@ use crate::{
     name::{Attempt, RepoName, TaskId},
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
+    process::with_slot,
     progress::{PlanMarks, Progress},
     queue::LandingPolicy,
     record::TaskEvent,
@@ -270,7 +271,11 @@ impl<'a> Gardener<'a> {
                 }
             };
             let sender = sender.clone();
-            let handle = scope.spawn(move || work(resources, job, &sender));
+            let handle = scope.spawn(move || match &job.work {
+                JobKind::Task(_) => with_slot(|| work(resources, job, &sender)),
+                // It may hold the other repositories' checkouts while its tests run.
+                JobKind::Phase(_) => work(resources, job, &sender),
+            });
             state.running.push(TaskThread { task, handle, spent: Spent::default(), spending_sender });
         }
     }

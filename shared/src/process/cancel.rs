@@ -15,6 +15,8 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::work_slots::without_slot;
+
 /// How long a thread that cannot be woken sleeps at most.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
@@ -81,13 +83,15 @@ impl Cancel {
     #[must_use]
     pub fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if self.is_cancelled() || left.is_zero() {
-                return self.is_cancelled();
+        without_slot(|| {
+            loop {
+                let left = end.saturating_duration_since(Instant::now());
+                if self.is_cancelled() || left.is_zero() {
+                    return self.is_cancelled();
+                }
+                sleep_on(self.descriptor().as_slice(), left);
             }
-            sleep_on(self.descriptor().as_slice(), left);
-        }
+        })
     }
 
     /// The descriptor that becomes readable when this is cancelled.

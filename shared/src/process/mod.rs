@@ -37,6 +37,7 @@ mod supervised;
 mod table;
 mod timed_reader;
 mod watch;
+mod work_slots;
 
 pub use cancel::Cancel;
 pub use confine::{Confinement, ConfinementBackend, InnerSandbox};
@@ -65,6 +66,7 @@ pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;
 pub use supervised::{Supervised, SupervisedEnd};
 pub use timed_reader::{TimedReader, within};
+pub use work_slots::with_slot;
 
 use std::io;
 

@@ -23,6 +23,7 @@ use super::{
     spawn,
     streams::Streams,
     watch::SupervisedProgram,
+    work_slots::without_slot,
 };
 
 /// The result of a supervised program. All of its processes have ended, except for `survivors`.
@@ -144,7 +145,8 @@ impl<'a> Supervised<'a> {
         let temp = self.temp.take();
         let outcome = match started {
             Ok(((child, streams), group)) => {
-                self.watch(child, streams, group, Box::new(listener)).run_to_end()
+                let program = self.watch(child, streams, group, Box::new(listener));
+                without_slot(|| program.run_to_end())
             }
             Err(error) => SupervisedEnd::not_started(error),
         };
