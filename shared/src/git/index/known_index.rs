@@ -31,7 +31,7 @@ use crate::{
         refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
-    name::{ObjectFormat, Oid},
+    name::{ObjectFormat, Oid, digest},
     safe_files,
 };
 
@@ -107,6 +107,21 @@ impl KnownIndex {
         io::Read::read_to_end(&mut io::Read::take(opened, LARGEST_INDEX), &mut bytes)?;
         Ok(Some(Self { bytes, written }))
     }
+}
+
+impl KnownIndex {
+    /// A digest of everything that makes it this index.
+    pub(super) fn digest(&self) -> String {
+        let written = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        digest(&[&self.bytes[..], &written.as_nanos().to_be_bytes()].concat())
+    }
+}
+
+/// All known indexes without marks that hide files from git, by their files.
+pub(super) fn list_known_indexes() -> Vec<(PathBuf, Arc<KnownIndex>)> {
+    let known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+    let plain = known.iter().filter(|(_, parsed)| parsed.entries.plain().is_some());
+    plain.map(|(file, parsed)| (file.clone(), Arc::clone(&parsed.index))).collect()
 }
 
 fn find_recorded(file: &Path) -> Option<Arc<ParsedIndex>> {
@@ -261,7 +276,7 @@ impl Repository {
     /// everything that reads the worktree then apply the same rule to a copy.
     pub fn make_index_known(&self, marks: HiddenMarks) -> Result<(), GitError> {
         let Some(file) = self.index_file() else { return Ok(()) };
-        if self.is_index_known() {
+        if self.is_index_known() || self.recall_from_last_run(&file) {
             return Ok(());
         }
         if self.has_split_index(&file) {
@@ -285,6 +300,17 @@ impl Repository {
             self.note(file, Some(wanted));
         }
         Ok(())
+    }
+
+    /// Makes an index known again that an earlier run knew and that has not changed since. Returns whether it was.
+    fn recall_from_last_run(&self, file: &Path) -> bool {
+        if find_recorded(file).is_some() {
+            return false;
+        }
+        let found = KnownIndex::read(file).ok().flatten();
+        let Some(index) = found.filter(|found| self.is_index_remembered(file, found)) else { return false };
+        self.note(file.to_owned(), Some(index));
+        self.is_index_known()
     }
 
     /// The index after git has read the files without stat data, so that it need not read them again each time. This

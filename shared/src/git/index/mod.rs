@@ -5,4 +5,5 @@ pub(super) mod index_entries;
 pub(super) mod index_format;
 pub(super) mod index_install;
 pub(super) mod known_index;
+pub(super) mod remembered_indexes;
 pub(super) mod users_index;
