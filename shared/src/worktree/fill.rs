@@ -50,7 +50,10 @@ impl Pool {
         // A commit that no branch has is saved, and git needs time to find out whether a ref still leads to it. Meanwhile the
         // files are compared.
         let unsaved = match head {
-            Some(head) if !self.freed.is_still_on_its_branch(&self.repository, &lane.dir, head)? => {
+            Some(head)
+                if !self.freed.is_still_on_its_branch(&self.repository, &lane.dir, head)?
+                    && !self.has_branch_at(head)? =>
+            {
                 Some(head)
             }
             _ => None,
@@ -111,6 +114,12 @@ impl Pool {
             lane.attach(branch)?;
         }
         Ok(notes)
+    }
+
+    /// Whether a branch is at this commit, as that of the last task in a free lane usually is. This is found out without
+    /// git, which would read all refs and walk from them.
+    fn has_branch_at(&self, commit: Oid) -> Result<bool, WorktreeError> {
+        Ok(self.repository.list_refs(&["refs/heads/"])?.iter().any(|found| found.target == commit))
     }
 
     fn write_files(&self, lane: &Repository, wanted: Checkout<'_>) -> Result<(), WorktreeError> {
