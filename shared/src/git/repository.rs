@@ -291,6 +291,11 @@ impl Repository {
         if self.ignores_index_env { command.env_remove("GIT_INDEX_FILE") } else { command }
     }
 
+    /// The repository as git sees it in the common git directory, for what all worktrees share.
+    pub(super) fn without_worktree(&self) -> Self {
+        Self { git_dir: self.common_dir.clone(), worktree: None, ..self.clone() }
+    }
+
     /// Like [`Self::pin`], for what all worktrees share.
     pub(super) fn pin_shared(&self, command: GitCommand) -> GitCommand {
         let command = command

@@ -6,8 +6,8 @@
 //! transaction moves nothing unless all of it has arrived, so it does not matter when this process is killed.
 //!
 //! There is one process for each worktree, because git records moves of the checked-out branch in the reflog of that
-//! worktree's `HEAD`, and for each reason, because git takes the reflog message as an argument. A run in a checkout
-//! needs two of them.
+//! worktree's `HEAD`, and for each reason, because git takes the reflog message as an argument. Refs that no worktree
+//! checks out are moved by processes that all worktrees share. A run in a checkout needs two processes.
 
 use std::{
     collections::HashMap,

@@ -11,6 +11,9 @@ use crate::{
     name::{Oid, SAVED},
 };
 
+/// The refs that only arborist uses. All worktrees share them, and none checks one out.
+const OWN_REFS: &str = "refs/arborist/";
+
 /// The reflog message of moves that need no other one.
 const DEFAULT_REASON: &str = "arborist";
 
@@ -46,9 +49,12 @@ impl Repository {
         let lines = lines_of_moves(self.format, moves);
         let creates_reflog = moves.iter().any(|moved| needs_reflog(moved.name));
         let why = &Reason { message: why.to_owned(), creates_reflog };
+        // No worktree checks these out, so no reflog of a `HEAD` has to be written.
+        let are_ours = moves.iter().all(|moved| moved.name.starts_with(OWN_REFS));
+        let writer = if are_ours { self.shared_ref_writer() } else { self.clone() };
         for _ in 0..MAX_LOCKS {
             self.clear_reflogs_of(moves.iter().map(|moved| moved.name));
-            match self.commit_transaction(&transaction(&lines), why)? {
+            match writer.commit_transaction(&transaction(&lines), why)? {
                 TransactionEnd::Committed => return Ok(()),
                 TransactionEnd::Killed if self.have_moved(moves)? => return Ok(()),
                 // The last try is with a new process.
@@ -78,14 +84,29 @@ impl Repository {
 
     /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
-        let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
+        let name = self.name_of_head();
+        let moved = transaction(&format!("option no-deref\nupdate {name} {commit}\n"));
         self.clear_reflogs_of(std::iter::empty());
         let why = Reason { message: FREED.to_owned(), creates_reflog: false };
-        if matches!(self.commit_transaction(&moved, &why)?, TransactionEnd::Committed) {
+        if matches!(self.shared_ref_writer().commit_transaction(&moved, &why)?, TransactionEnd::Committed) {
             return Ok(());
         }
         let command = self.change("update-ref").args(["--no-deref", "-m", FREED, "HEAD"]);
         command.arg(commit.to_string()).stdout().map(drop)
+    }
+
+    /// The repository for moving refs of which no worktree's `HEAD` keeps a record: as all worktrees share it, if git is
+    /// as well confined there.
+    fn shared_ref_writer(&self) -> Self {
+        let shared = self.without_worktree();
+        if shared.confines_refs() == self.confines_refs() { shared } else { self.clone() }
+    }
+
+    /// The name that `HEAD` of this worktree has for a git that runs in the common git directory.
+    fn name_of_head(&self) -> String {
+        let is_linked = self.git_dir.parent() == Some(&self.common_dir.join("worktrees"));
+        let id = self.git_dir.file_name().filter(|_| is_linked).map(|id| id.to_string_lossy());
+        id.map_or_else(|| "HEAD".to_owned(), |id| format!("worktrees/{id}/HEAD"))
     }
 
     /// Whether every ref has its expected old value.
