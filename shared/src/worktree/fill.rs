@@ -6,7 +6,10 @@ use std::{
     ffi::OsString,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
@@ -50,12 +53,7 @@ impl Pool {
         // A commit that no branch has is saved, and git needs time to find out whether a ref still leads to it. Meanwhile the
         // files are compared.
         let unsaved = match head {
-            Some(head)
-                if !self.freed.is_still_on_its_branch(&self.repository, &lane.dir, head)?
-                    && !self.has_branch_at(head)? =>
-            {
-                Some(head)
-            }
+            Some(head) if !self.is_held_by_branch(&lane.dir, head)? => Some(head),
             _ => None,
         };
         let reachability_check = unsaved.map(|head| (head, self.repository.start_reachability_check(head)));
@@ -116,10 +114,17 @@ impl Pool {
         Ok(notes)
     }
 
-    /// Whether a branch is at this commit, as that of the last task in a free lane usually is. This is found out without
-    /// git, which would read all refs and walk from them.
-    fn has_branch_at(&self, commit: Oid) -> Result<bool, WorktreeError> {
-        Ok(self.repository.list_refs(&["refs/heads/"])?.iter().any(|found| found.target == commit))
+    /// Whether a branch is known to hold the commit that is checked out in a free lane. If this run has not used the lane,
+    /// the branch of its last task is looked for: for git, every further lane would be a walk from all refs. It walks once,
+    /// because that also reports broken refs.
+    fn is_held_by_branch(&self, lane: &Path, head: Oid) -> Result<bool, WorktreeError> {
+        if self.freed.is_still_on_its_branch(&self.repository, lane, head)? {
+            return Ok(true);
+        }
+        if !self.freed.has_walked_refs.swap(true, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        Ok(self.repository.list_refs(&["refs/heads/"])?.iter().any(|found| found.target == head))
     }
 
     fn write_files(&self, lane: &Repository, wanted: Checkout<'_>) -> Result<(), WorktreeError> {
@@ -303,12 +308,16 @@ pub(super) fn refuse_inner(
 /// again, only that branch has to be checked to know that the commit is reachable; searching all refs takes longer with
 /// every task. Copies share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Freed(Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>);
+pub(super) struct Freed {
+    lanes: Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>,
+    /// Whether git has walked from all refs.
+    has_walked_refs: Arc<AtomicBool>,
+}
 
 impl Freed {
     /// Remembers a freed lane.
     pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
     }
 
     /// Whether the branch of a freed lane is still at `head`, which is checked out there.
@@ -318,7 +327,7 @@ impl Freed {
         lane: &Path,
         head: Oid,
     ) -> Result<bool, WorktreeError> {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
+        let left = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
         match left {
             Some((commit, branch)) if commit == head => Ok(repository.find_branch(&branch)? == Some(head)),
             _ => Ok(false),
