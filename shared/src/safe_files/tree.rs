@@ -266,13 +266,14 @@ pub fn visit_facts(
     mut visit: impl FnMut(&OsStr, &Facts) -> Option<()>,
 ) -> io::Result<Option<()>> {
     let Some(place) = open_if_there(folder)? else { return Ok(Some(())) };
-    for entry in Dir::read_from(&place)? {
+    let mut entries = Dir::new(place)?;
+    while let Some(entry) = entries.read() {
         let entry = entry?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let Ok(stat) = statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(stat) = statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         if visit(OsStr::from_bytes(name.to_bytes()), &Facts::of_stat(&stat)).is_none() {
             return Ok(None);
         }
