@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::{TestRepo, pairs};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 use crate::queue_repo::QueueRepo;
 
@@ -114,6 +114,42 @@ fn a_reused_lane_contains_its_commit_despite_a_forged_index() {
     repo.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
     repo.arborist(["gardener", "--isolate"]).succeeds();
     assert_eq!(noted(&repo, "found"), "echo honest\necho honest\n");
+    assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo honest");
+}
+
+/// Runs one task, with the trace of each git in a file of this folder.
+fn run_traced(repo: &TestRepo, task: &str, folder: &str) -> Vec<String> {
+    let folder = repo.root().join(folder);
+    fs::create_dir(&folder).unwrap();
+    let mut command = repo.command("git-arborist", &repo.path(""));
+    command.args(["gardener", "--isolate", "--only", task]).env("GIT_TRACE2_EVENT", &folder);
+    Run::of(&mut command, b"").succeeds();
+    let traces =
+        fs::read_dir(folder).unwrap().map(|trace| fs::read_to_string(trace.unwrap().path()).unwrap());
+    traces.collect()
+}
+
+#[test]
+fn the_index_of_a_lane_is_known_in_the_next_run_unless_it_was_changed_between() {
+    let is_refresh = |trace: &&String| trace.contains("\"--refresh\"") && trace.contains("lane-1");
+    let repo = repo("cat check.sh >> \"$ROOT/found\"");
+    run_traced(&repo, "T001", "first");
+    let forged = repo.root().join("repo.arborist/lane-1");
+    let before = fs::read(repo.path(".git/worktrees/lane-1/index")).unwrap();
+    let second = run_traced(&repo, "T002", "second");
+    assert_eq!(second.iter().filter(is_refresh).count(), 0);
+    repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n- [ ] T003 do c\n");
+    repo.commit("a third task\n");
+    repo.arborist(["gardener", "--dry-run", "--accept-changes"]).succeeds();
+    let forge = format!(
+        "ROOT='{}'; {FORGE} echo 'echo forged' > check.sh; forge check.sh \"$ROOT/honest\"",
+        repo.root().display()
+    );
+    let mut command = repo.command("sh", &forged);
+    Run::of(command.args(["-c", &forge]), b"").succeeds();
+    assert_ne!(fs::read(repo.path(".git/worktrees/lane-1/index")).unwrap(), before);
+    repo.arborist(["gardener", "--isolate", "--accept-changes"]).succeeds();
+    assert_eq!(noted(&repo, "found"), "echo honest\necho honest\necho honest\n");
     assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo honest");
 }
 
