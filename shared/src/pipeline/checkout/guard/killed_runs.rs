@@ -30,20 +30,20 @@ type FileDigests = BTreeMap<PathBuf, String>;
 /// Writes the record of this process for a repository. It is removed when the process ends. Without a state folder there is
 /// no record, and the next run finds nothing.
 pub(super) fn record(common_dir: &Path, states: &PathStates) {
-    static WRITTEN: Mutex<BTreeMap<PathBuf, FileDigests>> = Mutex::new(BTreeMap::new());
+    // The states instead of their digests: this is called for every child, and hashing all files took longer than comparing.
+    static WRITTEN: Mutex<BTreeMap<PathBuf, PathStates>> = Mutex::new(BTreeMap::new());
     let Some(folder) = find_state_folder() else { return };
     let file = folder.join(FOLDER).join(format!("{}-{}", std::process::id(), repository_key(common_dir)));
-    let digests = digests_of(states);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if written.get(&file) == Some(&digests) {
+    if written.get(&file) == Some(states) {
         return;
     }
     let mut text = Vec::new();
-    for (path, digest) in &digests {
+    for (path, digest) in &digests_of(states) {
         text.extend([digest.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\0"].concat());
     }
     if safe_files::write_with_mode(&file, &text, 0o600).is_ok()
-        && written.insert(file.clone(), digests).is_none()
+        && written.insert(file.clone(), states.clone()).is_none()
     {
         remove_at_end(file);
     }
