@@ -164,7 +164,7 @@ fn a_forged_attempt_lock_does_not_end_a_process_of_the_user() {
     let leader = format!(r#"{{"pid":{pid},"started":"{}"}}"#, start_of(pid));
     let line = format!(r#"{{"pid":1,"host":"x","since":"x","what":"x","mark":"{mark}","leader":{leader}}}"#);
     for lane in ["", "~lane-1", "~lane-2"] {
-        repo.write(&format!(".git/arborist/locks/run-main{lane}~attendance"), &line);
+        repo.write(&format!(".git/arborist/locks/run-main{lane}~orphans"), &line);
     }
     repo.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
     let lives = victim.try_wait().unwrap().is_none();

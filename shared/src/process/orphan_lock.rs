@@ -47,7 +47,7 @@ impl OrphanLock {
     }
 
     /// The suffix of such locks, which no branch name can contain.
-    pub const SUFFIX: &str = "~attendance";
+    pub const SUFFIX: &str = "~orphans";
 
     /// Takes the lock at `path`, after ending all processes of an earlier attempt: by TERM, and by KILL after `grace`.
     /// `run` proves that their driver is gone. If a process could not be ended, the error says that the lock is held.
