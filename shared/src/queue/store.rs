@@ -292,10 +292,7 @@ impl<'a> Store<'a> {
         let mut saved = Vec::new();
         for (kind, commit) in kept.into_iter().chain(ticket.resolved.map(|commit| ("conflict", commit))) {
             let name = saved_ref(&unit, kind, commit);
-            if self.repository.find_ref(&name)?.is_none() {
-                let save = RefMove { name: &name, new: Some(commit), old: None };
-                self.repository.move_refs(&[save], "arborist: saved")?;
-            }
+            self.repository.save_commit(&name, commit)?;
             saved.push(name);
         }
         let entry = LogEntry::new(ticket, LoggedOutcome::Dropped, None, time);

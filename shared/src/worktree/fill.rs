@@ -12,9 +12,8 @@ use std::{
 use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
-        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index,
-        target_of,
+        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository, Signing,
+        TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index, target_of,
     },
     message::visible,
     name::{BranchName, Oid, saved_ref},
@@ -176,8 +175,7 @@ impl Pool {
             return Ok(None);
         }
         let under = saved_ref(&format!("{}/{name}", self.run.component()), "head", head);
-        let moves = [RefMove { name: &under, new: Some(head), old: None }];
-        self.repository.move_refs(&moves, "arborist: save")?;
+        self.repository.save_commit(&under, head)?;
         Ok(Some(WorktreeNote::SavedCommits { name: name.to_owned(), under }))
     }
 
@@ -195,7 +193,7 @@ impl Pool {
             let message = format!("files in {name}\n");
             let commit =
                 lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
-            lane.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
+            lane.save_commit(&under, commit)?;
         }
         Ok(under)
     }

@@ -237,11 +237,8 @@ impl Update<'_> {
         let new = NewCommit { tree, parent: self.from, message, author: None };
         let commit = self.here.write_commit(new, Signing::No)?;
         let name = self.branch.saved_landing_ref(commit);
-        // Otherwise the same files were saved within the same second.
-        if self.here.find_ref(&name)? != Some(commit) {
-            let save = RefMove { name: &name, new: Some(commit), old: None };
-            self.here.move_refs(&[save], "arborist: saved")?;
-        }
+        // It is there already if the same files were saved within the same second.
+        self.here.save_commit(&name, commit)?;
         SAVED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         Ok(())
     }
