@@ -4,10 +4,7 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{
-        Config, Repository, remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks,
-        take_saved_files, take_skipped_refs,
-    },
+    git::{Config, Repository, remove_frozen_settings, take_notices, take_repairs, take_skipped_refs},
     message::{nearest, plain_text, visible_lines},
     name::TaskId,
     process::{
@@ -115,19 +112,7 @@ fn with_negative_numbers(command: Command) -> Command {
 /// Prints a failure, flushes the output, and returns the exit code.
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     remove_frozen_settings();
-    for lock in take_removed_locks() {
-        ui.warn(&format!("removed a lock that no running git process holds: '{}'", lock.display()));
-    }
-    for saved in take_saved_files() {
-        ui.warn(&format!("saved files that an interrupted landing had written to the checkout as '{saved}'"));
-    }
-    for (path, kept) in take_moved_aside() {
-        ui.warn(&format!(
-            "moved '{}', which git could not overwrite, to '{}'",
-            path.display(),
-            kept.display()
-        ));
-    }
+    take_repairs().iter().for_each(|words| ui.warn(words));
     // Runs and `merge` report these themselves; other commands that start programs do not.
     take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
     for (name, why) in take_unreadable_tickets() {

@@ -18,6 +18,7 @@ use std::{
 use super::{
     GitError, Repository,
     misplaced_files::{find_obstacles, move_and_report},
+    notices::report_removed,
 };
 use crate::{
     process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal, is_open},
@@ -38,19 +39,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// When the earliest driver that died was started, in any repository. A run that works in several repositories holds
 /// its lock in one of them.
 static DEAD_SINCE: Mutex<Option<SystemTime>> = Mutex::new(None);
-/// Removed locks that were not reported yet.
-static REMOVED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// The stale locks that this process has removed since the last call.
-#[must_use]
-pub fn take_removed_locks() -> Vec<PathBuf> {
-    std::mem::take(&mut REMOVED.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Reports a lock that was removed.
-pub(super) fn report_removed(lock: PathBuf) {
-    REMOVED.lock().unwrap_or_else(PoisonError::into_inner).push(lock);
-}
 
 impl Repository {
     /// Removes the locks of a dead driver after its git processes have ended, before anything is written under `_lock`.
@@ -307,7 +295,7 @@ impl Place {
         if !lock.symlink_metadata().is_ok_and(is_same) || safe_files::remove(lock).is_err() {
             return false;
         }
-        report_removed(lock.to_owned());
+        report_removed(lock);
         true
     }
 

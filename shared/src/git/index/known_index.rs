@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     git::{
-        GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
+        GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp, add_notice,
         index::{
             index_entries::{FileFacts, IndexEntries},
             index_format::LARGEST_INDEX,
@@ -28,7 +28,6 @@ use crate::{
         },
         locks,
         misplaced_files::is_sparse,
-        refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
     name::{ObjectFormat, Oid},

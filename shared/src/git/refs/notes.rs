@@ -215,7 +215,7 @@ impl Repository {
         }
         let file = self.common_dir.join(name);
         if let Ok(copy) = copy_aside(&self.common_dir, &file) {
-            report_moved(file, copy);
+            report_moved(&file, &copy);
         }
         self.remove_invalid_ref(name).map(|()| true)
     }
