@@ -10,7 +10,7 @@ use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -21,6 +21,7 @@ use super::{
     notices::report_removed,
 };
 use crate::{
+    mutex::MutexExt,
     process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal, is_open},
     safe_files,
 };
@@ -50,7 +51,7 @@ impl Repository {
     pub fn remove_stale_locks(&self, _lock: &FileLock) -> Result<bool, GitError> {
         static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let place = Place { common_dir: self.common_dir.clone() };
-        let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = DONE.hold();
         if done.contains(&place.common_dir) {
             return Ok(false);
         }
@@ -178,7 +179,7 @@ impl Place {
 
     /// When a driver that died here was started.
     fn dead_since(&self) -> Option<SystemTime> {
-        let mut dead = DEAD_SINCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dead = DEAD_SINCE.hold();
         let here = find_dead(&self.own_locks());
         *dead = dead.into_iter().chain(here).min();
         *dead

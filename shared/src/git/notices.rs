@@ -1,9 +1,8 @@
 //! What the user is told although no command failed: collected here until a run reports it, or the command ends.
 
-use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{path::Path, sync::Mutex};
+
+use crate::mutex::MutexExt;
 
 /// Changes by other processes that are reported to the user, and neither undone nor blamed on a task: it may have been the
 /// user.
@@ -14,13 +13,13 @@ static REPAIRS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Adds a message for the summary of the run.
 pub fn add_notice(words: String) {
-    NOTICES.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+    NOTICES.hold().push(words);
 }
 
 /// The messages since the last call.
 #[must_use]
 pub fn take_notices() -> Vec<String> {
-    std::mem::take(&mut NOTICES.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut NOTICES.hold())
 }
 
 /// Records that something was moved aside, to be reported at the end of the command.
@@ -39,11 +38,11 @@ pub(super) fn report_saved_files(name: &str) {
 }
 
 fn add_repair(words: String) {
-    REPAIRS.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+    REPAIRS.hold().push(words);
 }
 
 /// What was repaired since the last call.
 #[must_use]
 pub fn take_repairs() -> Vec<String> {
-    std::mem::take(&mut REPAIRS.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut REPAIRS.hold())
 }

@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
@@ -16,6 +16,7 @@ use crate::{
         TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index, target_of,
     },
     message::visible,
+    mutex::MutexExt,
     name::{BranchName, Oid, saved_ref},
     safe_files,
 };
@@ -297,7 +298,7 @@ pub(super) struct Freed(Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>);
 impl Freed {
     /// Remembers a freed lane.
     pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
+        self.0.hold().insert(lane, left);
     }
 
     /// Whether the branch of a freed lane is still at `head`, which is checked out there.
@@ -307,7 +308,7 @@ impl Freed {
         lane: &Path,
         head: Oid,
     ) -> Result<bool, WorktreeError> {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
+        let left = self.0.hold().get(lane).cloned();
         match left {
             Some((commit, branch)) if commit == head => Ok(repository.find_branch(&branch)? == Some(head)),
             _ => Ok(false),

@@ -12,7 +12,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::SystemTime,
@@ -30,6 +30,7 @@ use crate::{
         misplaced_files::is_sparse,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
+    mutex::MutexExt,
     name::{ObjectFormat, Oid},
     safe_files,
 };
@@ -109,7 +110,7 @@ impl KnownIndex {
 }
 
 fn find_recorded(file: &Path) -> Option<Arc<ParsedIndex>> {
-    KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+    KNOWN_INDEXES.hold().get(file).cloned()
 }
 
 impl Repository {
@@ -137,7 +138,7 @@ impl Repository {
     /// `file`: an agent may have replaced it.
     fn note(&self, file: PathBuf, index: Option<KnownIndex>) {
         let parsed = index.and_then(|index| ParsedIndex::new(index, self.format));
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         match parsed {
             Some(parsed) => drop(known.insert(file, Arc::new(parsed))),
             None => drop(known.remove(&file)),
@@ -156,7 +157,7 @@ impl Repository {
         if !self.is_index_known() {
             return;
         }
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file)) {
             *parsed = Arc::new(ParsedIndex { tree: Some(tree), ..ParsedIndex::clone(parsed) });
         }
@@ -203,7 +204,7 @@ impl Repository {
 
     /// Records the tree of an index, if that is still the known one.
     fn note_tree_of(&self, index: &Arc<ParsedIndex>, tree: Oid) {
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file))
             && Arc::ptr_eq(parsed, index)
         {
