@@ -61,9 +61,7 @@ impl From<Exit> for Explanation {
 /// The meaning of an error for the user. Each module implements it for its own errors.
 pub trait Explain: std::error::Error {
     /// The exit code for this error, and what to try next.
-    fn explain(&self) -> Explanation {
-        Exit::Fatal.into()
-    }
+    fn explain(&self) -> Explanation;
 
     /// The exit code for this error.
     fn exit(&self) -> Exit {
