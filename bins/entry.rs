@@ -4,10 +4,7 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{
-        Config, Repository, remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks,
-        take_saved_files, take_skipped_refs,
-    },
+    git::{Config, Repository, remove_frozen_settings, take_notices, take_repairs, take_skipped_refs},
     message::{nearest, plain_text, visible_lines},
     name::TaskId,
     process::{
@@ -32,6 +29,8 @@ const WANTED_DESCRIPTORS: u64 = 8192;
 
 /// The widest help, in columns.
 const WIDEST_HELP: usize = 100;
+/// The last line of clap's errors.
+const OFFER_OF_HELP: &str = "For more information, try '--help'.";
 /// How many refs that could not be read are named.
 const MOST_SKIPPED_REFS: usize = 10;
 
@@ -84,7 +83,7 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
     }
     let outcome = match parse(args, help_width(&ui)) {
         Ok(args) => body(args, &mut ui),
-        Err(error) => return usage::<A>(&mut ui, &error),
+        Err(error) => return usage::<A>(&mut ui, error),
     };
     conclude(ui, outcome)
 }
@@ -113,19 +112,7 @@ fn with_negative_numbers(command: Command) -> Command {
 /// Prints a failure, flushes the output, and returns the exit code.
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     remove_frozen_settings();
-    for lock in take_removed_locks() {
-        ui.warn(&format!("removed a lock that no running git process holds: '{}'", lock.display()));
-    }
-    for saved in take_saved_files() {
-        ui.warn(&format!("saved files that an interrupted landing had written to the checkout as '{saved}'"));
-    }
-    for (path, kept) in take_moved_aside() {
-        ui.warn(&format!(
-            "moved '{}', which git could not overwrite, to '{}'",
-            path.display(),
-            kept.display()
-        ));
-    }
+    take_repairs().iter().for_each(|words| ui.warn(words));
     // Runs and `merge` report these themselves; other commands that start programs do not.
     take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
     for (name, why) in take_unreadable_tickets() {
@@ -176,56 +163,74 @@ fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
     conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
 }
 
-fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
-    // The error repeats arguments.
-    let is_asked = error.kind() == ErrorKind::DisplayHelp;
-    let is_help = is_asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+fn usage<A: CommandFactory>(ui: &mut Ui, error: clap::Error) -> Exit {
     let width = help_width(ui);
-    // The usage of an error is printed again below.
-    let room = if is_help { width } else { usize::MAX };
-    let text = visible_lines(&in_gits_voice(&error.render().to_string(), room));
-    if is_help && !is_asked {
-        ui.err(&text);
-        return Exit::Usage;
+    let help = |error: &clap::Error| visible_lines(&in_gits_voice(&error.render().to_string(), width));
+    match error.kind() {
+        ErrorKind::DisplayHelp => {
+            ui.out(&help(&error));
+            conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            ui.err(&help(&error));
+            Exit::Usage
+        }
+        _ => {
+            print_wrong_arguments::<A>(ui, error, width);
+            Exit::Usage
+        }
     }
-    if is_asked {
-        ui.out(&text);
-        return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
-    }
-    let text = without_more_usages(&with_useful_hint(&with_nearest(&text)));
-    // As for other errors: no blank lines, and the hints follow the error. The usage comes last.
-    let (usage, text): (Vec<&str>, Vec<&str>) =
-        text.lines().filter(|line| !line.trim().is_empty()).partition(|line| line.starts_with("usage: "));
-    let (mut hints, error_lines): (Vec<&str>, Vec<&str>) =
-        text.into_iter().partition(|line| line.starts_with("hint: "));
-    let synonym = find_synonym::<A>(error).map(|verb| format!("hint: did you mean '{verb}'?"));
-    if let Some(synonym) = &synonym {
-        hints = vec![synonym];
-    }
-    error_lines.iter().chain(&hints).for_each(|line| ui.err(&format!("{line}\n")));
-    let command = usage.first().map(|usage| words_of_command(usage).split_off(1).join(" "));
-    if error.kind() == ErrorKind::InvalidSubcommand && hints.is_empty() {
-        let command = command.as_deref().unwrap_or("git arborist");
-        ui.hint(&format!("see the commands with: {command} -h"));
-    }
-    // Errors about values have no usage.
-    let typed = || -> String {
-        let own = A::command().get_bin_name().unwrap_or_default().to_owned();
-        let words = std::env::args_os().skip(1).map(|word| format!(" {}", word.to_string_lossy()));
-        own + &words.collect::<String>()
+}
+
+/// Prints the error about wrong arguments, hints, and the usage of the command, which comes last.
+fn print_wrong_arguments<A: CommandFactory>(ui: &mut Ui, error: clap::Error, width: usize) {
+    let usage = usage_line(&error);
+    let command = usage.as_deref().map(words_of_command);
+    let definition = find_command::<A>(&command.clone().unwrap_or_else(typed_command::<A>));
+    let mut hints = match find_synonym::<A>(&error) {
+        Some(verb) => vec![format!("did you mean '{verb}'?")],
+        None => clap_hints(&error, usage.as_deref()),
     };
-    let definition = find_command::<A>(&command.clone().unwrap_or_else(typed));
-    match (unnamed_value(error, &definition), &command) {
-        (Some(hint), _) => ui.hint(&hint),
-        (None, Some(command)) if error.kind() == ErrorKind::UnknownArgument && hints.is_empty() => {
-            ui.hint(&format!("see the options with: {command} -h"));
+    match (unnamed_value(&error, &definition), error.kind(), &usage) {
+        (Some(hint), ..) => hints.push(hint),
+        (_, ErrorKind::InvalidSubcommand, Some(usage)) if hints.is_empty() => {
+            hints.push(see_help("commands", usage));
+        }
+        (_, ErrorKind::UnknownArgument, Some(usage)) if hints.is_empty() => {
+            hints.push(see_help("options", usage));
         }
         _ => {}
     }
+    // The error repeats arguments.
+    ui.err(&visible_lines(&error_lines(error)));
+    hints.iter().for_each(|hint| ui.hint(hint));
     if let Some(command) = &command {
         ui.err(&whole_usage::<A>(command, width));
     }
-    Exit::Usage
+}
+
+/// The command as it was typed. Errors about values have no usage that names it.
+fn typed_command<A: CommandFactory>() -> String {
+    let own = A::command().get_bin_name().unwrap_or_default().to_owned();
+    let words = std::env::args_os().skip(1).map(|word| format!(" {}", word.to_string_lossy()));
+    own + &words.collect::<String>()
+}
+
+/// The first line of clap's usage.
+fn usage_line(error: &clap::Error) -> Option<String> {
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    Some(usage.lines().next()?.strip_prefix("Usage: ")?.to_owned())
+}
+
+/// The lines of the error, without clap's suggestions and usage.
+fn error_lines(mut error: clap::Error) -> String {
+    use ContextKind::{Suggested, SuggestedArg, SuggestedSubcommand, SuggestedValue, Usage};
+    for kind in [Suggested, SuggestedArg, SuggestedSubcommand, SuggestedValue, Usage] {
+        error.remove(kind);
+    }
+    let text = error.render().to_string();
+    let is_kept = |line: &&str| !line.trim().is_empty() && *line != OFFER_OF_HELP;
+    text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
 }
 
 /// The usage of the command with this name, as `-h` prints it. Clap's own line leaves out most options, and
@@ -247,18 +252,24 @@ fn find_command<A: CommandFactory>(name: &str) -> Command {
 }
 
 /// The words of a usage line that name the command.
-fn words_of_command(usage: &str) -> Vec<&str> {
-    usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])).collect()
+fn words_of_command(usage: &str) -> String {
+    let words = usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-']));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A text that belongs to the error.
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// The hint for a value that was given without its option, if the command has such an option: a plan, a task, or one of
 /// the words that the option accepts.
 fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
     let find = |name: &str| command.get_arguments().find(|argument| argument.get_long() == Some(name));
-    let text = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
+    let text = |kind: ContextKind| text_of(error, kind);
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let word = text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
@@ -302,19 +313,6 @@ fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
     }
 }
 
-/// Removes the further lines of clap's usage, which is printed as a whole below.
-fn without_more_usages(text: &str) -> String {
-    let mut is_usage = false;
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        is_usage = line.starts_with("usage: ") || (is_usage && line.starts_with("       "));
-        if !is_usage || line.starts_with("usage: ") {
-            lines.push(line);
-        }
-    }
-    lines.iter().map(|line| format!("{line}\n")).collect()
-}
-
 /// Words of git, and of our own help, for a verb that has another name.
 const SYNONYMS: [(&str, &str, &str); 3] = [
     ("git-arborist-workspace", "clone", "sync"),
@@ -324,61 +322,60 @@ const SYNONYMS: [(&str, &str, &str); 3] = [
 
 /// The verb that a word stands for which is not the name of one.
 fn find_synonym<A: CommandFactory>(error: &clap::Error) -> Option<&'static str> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let word = text_of(error, ContextKind::InvalidSubcommand)?;
     let command = A::command();
     let is_it = |(of, typed, _): &&(&str, &str, &str)| *of == command.get_name() && *typed == word;
     SYNONYMS.iter().find(is_it).map(|(_, _, verb)| *verb)
 }
 
-/// Replaces clap's list of similar names by the nearest one, or by a hint to the help if none is near.
-fn with_nearest(text: &str) -> String {
-    let usage = text.lines().find_map(|line| line.strip_prefix("usage: ")).unwrap_or_default();
-    let command = words_of_command(usage).join(" ");
-    let quoted = |line: &str| line.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
-    let typed = text.lines().next().and_then(|error| quoted(error).into_iter().next()).unwrap_or_default();
-    // Two options are not similar because both begin with dashes.
-    let bare = |name: &str| name.trim_start_matches('-').to_owned();
-    let lines = text.lines().filter_map(|line| {
-        let is_list = line.starts_with("hint: some similar ") || line.starts_with("hint: a similar ");
-        let names = if is_list { quoted(line) } else { Vec::new() };
-        if !is_list {
-            return Some(line.to_owned());
-        }
-        let kind = if typed.starts_with('-') { "options" } else { "commands" };
-        let bare_names: Vec<String> = names.iter().map(|name| bare(name)).collect();
-        let meant = nearest(&bare(&typed), bare_names.iter().map(String::as_str));
-        match meant.and_then(|meant| names.iter().find(|name| bare(name) == meant)) {
-            Some(meant) => Some(format!("hint: did you mean '{meant}'?")),
-            // An error about a value has no usage, and lists the values.
-            None if command.is_empty() => None,
-            None => Some(format!("hint: see the {kind} with: {command} -h")),
-        }
+/// The names that clap suggests, the word that they are similar to, and what they name.
+const SUGGESTIONS: [(ContextKind, ContextKind, &str); 3] = [
+    (ContextKind::SuggestedSubcommand, ContextKind::InvalidSubcommand, "commands"),
+    (ContextKind::SuggestedArg, ContextKind::InvalidArg, "options"),
+    (ContextKind::SuggestedValue, ContextKind::InvalidValue, "values"),
+];
+
+/// The hints that follow from clap's suggestions.
+fn clap_hints(error: &clap::Error, usage: Option<&str>) -> Vec<String> {
+    let similar = SUGGESTIONS.iter().filter_map(|(suggested, typed, list)| {
+        let name = nearest_name(error.get(*suggested)?, text_of(error, *typed)?);
+        name.map(|name| format!("did you mean '{name}'?")).or_else(|| Some(see_help(list, usage?)))
     });
-    lines.map(|line| format!("{line}\n")).collect()
+    let others = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(others)) => others.as_slice(),
+        _ => &[],
+    };
+    let usage = usage.unwrap_or_default();
+    let others = others.iter().map(|words| match words.to_string() {
+        words if !words.starts_with("to pass '") => words,
+        _ if usage.contains("[-- ") => typed_after_dashes(error, &words_of_command(usage)),
+        words if usage.contains("-- ") => words,
+        _ => see_help("options", usage),
+    });
+    similar.chain(others).collect()
 }
 
-/// Replaces clap's proposal to pass an unknown option after `--`, unless the command passes options on to another one.
-fn with_useful_hint(text: &str) -> String {
-    let Some(usage) = text.lines().find_map(|line| line.strip_prefix("usage: ")) else {
-        return text.to_owned();
+fn see_help(list: &str, usage: &str) -> String {
+    format!("see the {list} with: {} -h", words_of_command(usage))
+}
+
+/// The nearest of the names that clap suggests.
+fn nearest_name<'n>(names: &'n ContextValue, typed: &str) -> Option<&'n str> {
+    let names = match names {
+        ContextValue::String(name) => std::slice::from_ref(name),
+        ContextValue::Strings(names) => names.as_slice(),
+        _ => return None,
     };
-    let command = words_of_command(usage);
-    let hint = match usage.contains("[-- ") {
-        true => typed_after_dashes(text, &command.join(" ")),
-        false if usage.contains("-- ") => return text.to_owned(),
-        false => format!("hint: see the options with: {} -h", command.join(" ")),
-    };
-    let lines = text.lines().map(|line| match line.starts_with("hint: to pass '") {
-        true => hint.as_str(),
-        false => line,
-    });
-    lines.map(|line| format!("{line}\n")).collect()
+    // Two options are not similar because both begin with dashes.
+    let bare = |name: &'n String| name.trim_start_matches('-');
+    let meant = nearest(typed.trim_start_matches('-'), names.iter().map(bare))?;
+    names.iter().find(|name| bare(name) == meant).map(String::as_str)
 }
 
 /// The hint for an option that belongs to the run which the command continues: the whole command, as it was typed, with `--`
 /// before the first option that was not expected.
-fn typed_after_dashes(text: &str, command: &str) -> String {
-    let unexpected = text.lines().next().and_then(|error| error.split('\'').nth(1)).unwrap_or_default();
+fn typed_after_dashes(error: &clap::Error, command: &str) -> String {
+    let unexpected = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
     let is_verb = |word: &String| command.split(' ').any(|name| name == word);
     let mut typed = String::new();
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -388,12 +385,11 @@ fn typed_after_dashes(text: &str, command: &str) -> String {
         }
         typed.push_str(&format!(" {}", shell_word(&word)));
     }
-    format!("hint: options of the run come after '--': {command}{typed}")
+    format!("options of the run come after '--': {command}{typed}")
 }
 
-/// Replaces clap's wording by git's `usage:` and `hint:`. Clap does not break the usage.
+/// Replaces clap's `Usage:` by git's `usage:`. Clap does not break the usage.
 fn in_gits_voice(text: &str, width: usize) -> String {
-    let text = text.replace("\n  tip: ", "\nhint: ").replace("For more information, try '--help'.\n", "");
     let lines = text.lines().map(|line| match line.strip_prefix("Usage: ") {
         Some(usage) => format!("usage: {}", wrapped(usage, width.saturating_sub(7)).join("\n       ")),
         None => line.to_owned(),

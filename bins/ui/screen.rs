@@ -6,10 +6,12 @@
 use std::{
     fmt::Write as _,
     io::{self, Write as _},
-    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{Mutex, TryLockError},
     thread,
     time::Duration,
 };
+
+use arborist_core::mutex::MutexExt;
 
 /// The rows at the bottom. A process has one standard error.
 static STRIP: Mutex<Strip> = Mutex::new(Strip { rows: Vec::new(), columns: 0 });
@@ -35,7 +37,7 @@ pub(super) fn size() -> Option<(usize, usize)> {
 
 /// Writes text above the rows. Errors are ignored: there is no other place to report them.
 pub(super) fn write(text: &str) {
-    let mut strip = lock();
+    let mut strip = STRIP.hold();
     if strip.rows.is_empty() {
         emit(text);
     } else if !text.is_empty() {
@@ -45,7 +47,7 @@ pub(super) fn write(text: &str) {
 
 /// Replaces the rows at the bottom.
 pub(super) fn show(rows: Vec<Painted>) {
-    let mut strip = lock();
+    let mut strip = STRIP.hold();
     let bytes = strip.replace(rows, columns());
     emit(&bytes);
 }
@@ -65,10 +67,6 @@ pub fn leave() {
 fn clear(strip: &mut Strip) {
     let bytes = strip.replace(Vec::new(), columns());
     emit(&bytes);
-}
-
-fn lock() -> MutexGuard<'static, Strip> {
-    STRIP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn columns() -> usize {

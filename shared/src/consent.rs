@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     message::visible,
     name::digest,
     safe_files,
@@ -97,14 +97,7 @@ impl ConsentOrigin {
 }
 
 impl Explain for ConsentError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Unapproved { .. } => Exit::Person,
-            Self::Unkept { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
+    fn explain(&self) -> Explanation {
         match self {
             Self::Unapproved { is_old, origin, .. } => {
                 let old = if *is_old { format!("{OLD_APPROVALS}\n") } else { String::new() };
@@ -112,9 +105,11 @@ impl Explain for ConsentError {
                     ConsentOrigin::Records => "to approve them",
                     _ => "read them; to approve them",
                 };
-                Some(format!("{old}{read}, run the same command again with --yes (in CI: ARBORIST_TRUST=1)"))
+                Exit::Person.hint(format!(
+                    "{old}{read}, run the same command again with --yes (in CI: ARBORIST_TRUST=1)"
+                ))
             }
-            Self::Unkept { .. } => None,
+            Self::Unkept { .. } => Exit::Fatal.into(),
         }
     }
 }

@@ -35,18 +35,42 @@ impl Exit {
             Self::Child(code) => code,
         }
     }
+
+    /// This exit code, with what to try next.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Explanation {
+        Explanation { exit: self, hint: Some(hint.into()) }
+    }
+}
+
+/// What an error means for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The exit code.
+    pub exit: Exit,
+    /// What to try next.
+    pub hint: Option<String>,
+}
+
+impl From<Exit> for Explanation {
+    fn from(exit: Exit) -> Self {
+        Self { exit, hint: None }
+    }
 }
 
 /// The meaning of an error for the user. Each module implements it for its own errors.
 pub trait Explain: std::error::Error {
+    /// The exit code for this error, and what to try next.
+    fn explain(&self) -> Explanation;
+
     /// The exit code for this error.
     fn exit(&self) -> Exit {
-        Exit::Fatal
+        self.explain().exit
     }
 
     /// What to try next.
     fn hint(&self) -> Option<String> {
-        None
+        self.explain().hint
     }
 
     /// All messages, each with what to try next: more than one if several things are wrong at once.
@@ -55,18 +79,19 @@ pub trait Explain: std::error::Error {
     }
 }
 
-impl Explain for ProcessError {}
+impl Explain for ProcessError {
+    fn explain(&self) -> Explanation {
+        Exit::Fatal.into()
+    }
+}
 
 impl Explain for LockError {
-    fn exit(&self) -> Exit {
-        match self {
+    fn explain(&self) -> Explanation {
+        let exit = match self {
             Self::Held { .. } => Exit::Locked,
             Self::Failed { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.advice_to_stop()
+        };
+        Explanation { exit, hint: self.advice_to_stop() }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use crate::{
     agent::{CallOutcome, Request, Runner, RunnerKind},
     event::EventKind,
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     message::plain_text,
     pipeline::{AtLimit, Call, Caller, PipelineError, StepRunner},
     plan::{Plan, Problem},
@@ -243,19 +243,12 @@ fn lines(problems: &[Problem]) -> String {
 }
 
 impl Explain for PlannerError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Call(error) => error.exit(),
-            Self::NoPlanner { .. } | Self::Failed { .. } | Self::Wrong { .. } => Exit::No,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Call(error) => error.hint(),
-            Self::NoPlanner { .. } => Some("name an agent program with --runner".into()),
+            Self::Call(error) => error.explain(),
+            Self::NoPlanner { .. } => Exit::No.hint("name an agent program with --runner"),
             Self::Failed { log, .. } | Self::Wrong { log, .. } => {
-                Some(format!("read its output in {}", log.display()))
+                Exit::No.hint(format!("read its output in {}", log.display()))
             }
         }
     }

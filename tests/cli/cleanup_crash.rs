@@ -7,23 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::cleanup_repo::CleanupRepo;
+use crate::{cleanup_repo::CleanupRepo, killing_git};
 use arborist_testkit::{Run, call_stride};
-
-/// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
-const KILLER: &str = r#"#!/bin/sh
-PATH=${PATH#*:}
-[ "$1" = arborist ] && exec git "$@"
-[ -e "$ROOT/kill" ] || exec git "$@"
-echo >> "$ROOT/calls"
-read -r n how < "$ROOT/kill"
-if [ "$(wc -l < "$ROOT/calls")" -lt "$n" ]; then exec git "$@"; fi
-# One that stays waits for words that would not come any more.
-case " $* " in *" --stdin-paths "* | *" --batch"* | *" diff-tree "*" --stdin "* | *" update-ref "*" --stdin "*) how=before ;; esac
-[ "$how" = after ] && git "$@" >/dev/null 2>&1
-kill -9 "$PPID"
-exit 1
-"#;
 
 /// Tasks that have landed, that were squashed, and that are nowhere else; some with work in their worktrees.
 fn full() -> (CleanupRepo, PathBuf) {
@@ -40,8 +25,7 @@ fn full() -> (CleanupRepo, PathBuf) {
     repo.arborist(["worktree", "recycle", "T4"]).succeeds();
     repo.git_in(&lane, ["commit", "-q", "--allow-empty", "-m", "on no branch"]).succeeds();
     repo.write("spec/logs/T1_test_20250216T143022.log", "x");
-    let root = repo.root().display().to_string();
-    repo.plant("git", &KILLER.replace("$ROOT", &root));
+    killing_git::plant(&repo);
     (repo, path)
 }
 

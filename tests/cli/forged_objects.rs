@@ -31,10 +31,6 @@ echo done"
     repo
 }
 
-fn subjects(repo: &TestRepo) -> String {
-    repo.git(["log", "--format=%s", "--all"]).answer()
-}
-
 #[test]
 fn a_file_whose_object_was_replaced_is_tested_and_reviewed_as_it_was_committed() {
     let forge = "echo bad > bad.txt; echo 'exit 0' > \"$ROOT/claim\"
@@ -46,7 +42,7 @@ forge $(git rev-parse HEAD:check.sh) \"$ROOT/claim\"";
         let args: &[&str] = if isolated { &["--isolate"] } else { &[] };
         let command = ["gardener", "--test-command", "sh check.sh"];
         repo.arborist(command.iter().chain(args)).succeeds();
-        assert!(subjects(&repo).contains("@T001@implement-fail"), "{}", subjects(&repo));
+        assert!(repo.subjects().contains("@T001@implement-fail"), "{}", repo.subjects());
         let seen = fs::read_to_string(repo.root().join("seen")).unwrap();
         assert!(!seen.contains("exit 0"), "{seen}");
         assert!(!repo.git(["ls-tree", "--name-only", "main"]).answer().contains("bad.txt"));
@@ -67,7 +63,7 @@ echo else > '{root}/claim'; forge $(git rev-parse HEAD:other.txt) '{root}/claim'
     );
     let command = format!("sh '{root}/deed.sh'");
     repo.arborist(["gardener", "--test-command", &command]).succeeds();
-    assert!(subjects(&repo).contains("@T001@test-fail"), "{}", subjects(&repo));
+    assert!(repo.subjects().contains("@T001@test-fail"), "{}", repo.subjects());
     assert_eq!(repo.git(["show", "main:other.txt"]).answer(), "other");
     repo.git(["fsck", "--strict"]).succeeds();
 }
@@ -111,7 +107,7 @@ fn a_pack_that_contradicts_its_index_is_moved_away_and_fails_the_attempt() {
     let evil = forge_pack(&repo, &repo.root().join("side"), "good\n");
     fs::write(repo.root().join("evil"), &evil).unwrap();
     repo.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
-    assert!(subjects(&repo).contains("@T001@implement-fail"), "{}", subjects(&repo));
+    assert!(repo.subjects().contains("@T001@implement-fail"), "{}", repo.subjects());
     assert_eq!(repo.git(["show", "main:code.txt"]).answer(), evil.trim());
     repo.git(["fsck", "--strict"]).succeeds();
 }
@@ -121,7 +117,7 @@ fn an_agent_that_packs_objects_does_not_fail_its_attempt() {
     let repo = repo("git -c gc.writeCommitGraph=false gc -q");
     repo.git(["gc", "-q"]).succeeds();
     repo.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
-    assert!(!subjects(&repo).contains("-fail"), "{}", subjects(&repo));
+    assert!(!repo.subjects().contains("-fail"), "{}", repo.subjects());
 }
 
 /// A git that finds another object in the place of one, as if somebody in another lane replaced it for this moment. It can write
@@ -185,7 +181,7 @@ rm -f \"$ROOT\"/repo.arborist/review*/check.sh \"$ROOT\"/repo.arborist/gate*/che
         let command = ["gardener", "--until", "T001", "--max-retries", "1", "--test-command", "sh check.sh"];
         let ended = repo.arborist(command.iter().chain(args));
         assert_ne!(ended.code(), 0, "{}", ended.report());
-        assert!(!subjects(&repo).contains("@T001@complete"), "{}", subjects(&repo));
+        assert!(!repo.subjects().contains("@T001@complete"), "{}", repo.subjects());
         // In place, every attempt is a commit on the branch.
         let landed = repo.git(["ls-tree", "--name-only", "main"]).answer();
         assert!(args.is_empty() || !landed.contains("bad.txt"), "{}", ended.report());
@@ -232,7 +228,7 @@ e=$(git write-tree); unset GIT_INDEX_FILE; f=$(file $base); chmod u+w \"$f\"; ca
     );
     // The run may stop at it: what a task started from cannot be made again from the checkout.
     let _ = repo.arborist(["gardener", "--until", "T001"]);
-    let is_complete = subjects(&repo).contains("@T001@complete");
+    let is_complete = repo.subjects().contains("@T001@complete");
     let reviews: Vec<String> = (0..repo.calls())
         .map(|call| repo.prompt(call))
         .filter(|prompt| prompt.starts_with("Review"))

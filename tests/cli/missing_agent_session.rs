@@ -1,20 +1,12 @@
 //! An agent program that no longer has the session it is to continue is called once more without it.
 
-use std::fs;
-
-use crate::turn_scripts::{agent, repo};
+use crate::{
+    session_repo::can_resume,
+    turn_scripts::{agent, repo},
+};
 use arborist_testkit::TestRepo;
 
 const WORK: &str = "opens\ncalls 1 \"I add b\"; echo b > b; answers 1\nends done\n";
-
-/// The runner can be told which of its sessions to continue.
-fn can_resume(repo: &TestRepo) {
-    let file = repo.home().join(".config/git-arborist/config.toml");
-    let script = repo.root().join("agent.sh");
-    let resume = format!("[runners.robot]\nresume = [\"sh\", \"{}\", \"{{session}}\"]\n", script.display());
-    let config = fs::read_to_string(&file).unwrap().replace("[runners.robot]\n", &resume);
-    fs::write(file, config).unwrap();
-}
 
 /// A session whose driver was killed, resumed by an agent that runs `lost` when it is given a session id.
 fn resumed(lost: &str) -> (TestRepo, arborist_testkit::Run) {

@@ -56,16 +56,12 @@ fn run(repo: &TestRepo) -> i32 {
     run.code()
 }
 
-fn subjects(repo: &TestRepo) -> String {
-    repo.git(["log", "--format=%s", "--all"]).answer()
-}
-
 #[test]
 fn tests_fail_if_their_files_were_replaced_while_they_ran() {
     for deed in [FILE, FOLDER] {
         let repo = repo("exit 1", "[ \"$ARBORIST_TASK\" = T001 ]", &deed);
         assert_eq!(run(&repo), 1);
-        let subjects = subjects(&repo);
+        let subjects = repo.subjects();
         assert!(subjects.contains("@T001@test-fail") && !subjects.contains("@T001@test-pass"), "{subjects}");
         assert!(subjects.contains("@T002@merge"), "{subjects}");
         assert_eq!(repo.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
@@ -105,7 +101,7 @@ fn tests_that_rewrite_a_file_with_the_same_content_still_pass() {
     );
     let command = "echo {} > lock.json";
     repo.arborist(["gardener", "--jobs", "3", "--test-command", command]).succeeds();
-    assert!(!subjects(&repo).contains("-fail"), "{}", subjects(&repo));
+    assert!(!repo.subjects().contains("-fail"), "{}", repo.subjects());
 }
 
 /// A run of two tasks, in which the agent of T002 does `deed` in the worktree of the first reviewer of T001, which approves only
@@ -142,7 +138,7 @@ fn a_review_counts_only_if_no_tracked_file_was_written_meanwhile() {
         "cat AGENTS.md",
     );
     assert_eq!(run(&repo), 1);
-    let subjects = subjects(&repo);
+    let subjects = repo.subjects();
     assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
     assert!(subjects.contains("@T002@merge"), "{subjects}");
 }
@@ -163,7 +159,7 @@ fn a_review_is_repeated_if_its_prompt_file_was_rewritten() {
     );
     std::fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
     assert_eq!(run(&repo), 1);
-    let subjects = subjects(&repo);
+    let subjects = repo.subjects();
     assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
     assert!(subjects.contains("@T001@review-rejected"), "{subjects}");
 }

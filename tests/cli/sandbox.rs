@@ -1,8 +1,10 @@
 //! The sandbox: where agents, reviewers, tests, gates and set-up commands can write. The kit turns it off for all other
 //! tests, because their agents leave marks outside of the worktree.
 
-use arborist_core::process::{Confinement, ConfinementBackend};
+use arborist_core::process::Confinement;
 use arborist_testkit::{Run, TestRepo, pairs};
+
+use crate::sandbox_modes::{agent, has_bwrap, repo, working_modes};
 
 /// Tries to write to each place that a child must not change. Every attempt that works leaves a line in a file of the
 /// worktree, which is committed.
@@ -31,16 +33,6 @@ for lane in "$ROOT"/repo.arborist/*/; do
 done
 "#;
 
-fn agent(script: &str) -> String {
-    format!(
-        "{script}\ncase \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n"
-    )
-}
-
-fn repo(script: &str) -> TestRepo {
-    TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", &agent(script))
-}
-
 /// The command line that runs `script` in a shell, with `$ROOT` as the kit's agents have it.
 fn shell_test_command(repo: &TestRepo, script: &str) -> String {
     repo.write_script("../try.sh", &format!("ROOT='{}'\n{script}", repo.root().display()));
@@ -53,22 +45,6 @@ fn assert_contained(repo: &TestRepo) {
     let escaped = repo.git(["show", "main:escaped.txt"]);
     assert_ne!(escaped.code(), 0, "{}", escaped.stdout());
     assert!(!repo.home().join("planted").exists() && !repo.path("planted").exists());
-}
-
-/// The modes of the backends that work here.
-fn working_modes() -> Vec<&'static str> {
-    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
-    let works = |(mode, backend): &(&str, ConfinementBackend)| {
-        if !backend.works() {
-            println!("skipped: {mode} does not work here");
-        }
-        backend.works()
-    };
-    all.into_iter().filter(works).map(|(mode, _)| mode).collect()
-}
-
-fn has_bwrap() -> bool {
-    working_modes().contains(&"bwrap")
 }
 
 #[test]

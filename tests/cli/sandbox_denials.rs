@@ -3,10 +3,12 @@
 
 use std::fs;
 
-use arborist_core::process::ConfinementBackend;
 use arborist_testkit::TestRepo;
 
-use crate::pasted_hints::{hinted, paste};
+use crate::{
+    pasted_hints::{hinted, paste},
+    sandbox_modes::{has_bwrap, working_modes},
+};
 
 fn repo(script: &str) -> TestRepo {
     let agent = format!(
@@ -15,21 +17,6 @@ fn repo(script: &str) -> TestRepo {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent);
     fs::create_dir_all(repo.home().join("data")).unwrap();
     repo
-}
-
-fn working_modes() -> Vec<&'static str> {
-    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
-    let works = |(mode, backend): &(&str, ConfinementBackend)| {
-        if !backend.works() {
-            println!("skipped: {mode} does not work here");
-        }
-        backend.works()
-    };
-    all.into_iter().filter(works).map(|(mode, _)| mode).collect()
-}
-
-fn has_bwrap() -> bool {
-    working_modes().contains(&"bwrap")
 }
 
 /// The advice about the folder in the home directory.

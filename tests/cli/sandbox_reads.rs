@@ -2,31 +2,12 @@
 
 use std::{fs, path::Path};
 
-use arborist_core::process::ConfinementBackend;
 use arborist_testkit::{Run, TestRepo, pairs};
 
-use crate::test_workspace::TestWorkspace;
-
-fn agent(script: &str) -> String {
-    format!(
-        "{script}\ncase \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n"
-    )
-}
-
-fn repo(script: &str) -> TestRepo {
-    TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", &agent(script))
-}
-
-fn working_modes() -> Vec<&'static str> {
-    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
-    let works = |(mode, backend): &(&str, ConfinementBackend)| {
-        if !backend.works() {
-            println!("skipped: {mode} does not work here");
-        }
-        backend.works()
-    };
-    all.into_iter().filter(works).map(|(mode, _)| mode).collect()
-}
+use crate::{
+    sandbox_modes::{agent, repo, working_modes},
+    test_workspace::TestWorkspace,
+};
 
 /// Fails if a hidden file can be read, or if another one cannot.
 const TRY: &str = r#"

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::turn_scripts::repo;
+use crate::{session_repo::sessions, turn_scripts::repo};
 use arborist_testkit::TestRepo;
 use serde_json::Value;
 
@@ -14,11 +14,6 @@ calls 2 "I add b"; echo b$n > b; answers 2
 echo '{"type":"assistant","message":{"id":"last","content":[{"type":"text","text":"done"}]}}'
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.25,"usage":{"input_tokens":30,"output_tokens":7}}'
 "#;
-
-fn sessions(repo: &TestRepo) -> Vec<Value> {
-    let list: Value = serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
-    list["sessions"].as_array().unwrap().clone()
-}
 
 /// What the only session came to, by its newest record: tokens and cost.
 fn spent(repo: &TestRepo) -> (u64, u64, Option<f64>) {

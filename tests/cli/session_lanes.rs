@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use crate::session_repo::json;
 use arborist_testkit::TestRepo;
-use serde_json::Value;
 
 const WORK: &str = r#"
 opens
@@ -11,10 +11,6 @@ calls 1 "I add a file"; echo "$n" > "$ARBORIST_TASK-a"; answers 1
 calls 2 "I add another"; echo "$n" > "$ARBORIST_TASK-b"; answers 2
 ends "done"
 "#;
-
-fn json(repo: &TestRepo, args: &[&str]) -> Value {
-    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
-}
 
 /// Waits until what landed stands in the records too.
 const LANDED: &str = r#"

@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::turn_scripts::repo;
+use crate::{
+    session_repo::{json, sessions, turns},
+    turn_scripts::repo,
+};
 use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
@@ -21,23 +24,11 @@ case "$prompt" in *T001*) if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"; ech
 echo 'It is as it should be.'; echo APPROVED
 "#;
 
-fn json(repo: &TestRepo, args: &[&str]) -> Value {
-    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
-}
-
-fn sessions(repo: &TestRepo) -> Vec<Value> {
-    json(repo, &["session", "list", "--json"])["sessions"].as_array().unwrap().clone()
-}
-
 /// The only session.
 fn session(repo: &TestRepo) -> String {
     let all = sessions(repo);
     assert_eq!(all.len(), 1);
     all[0]["id"].as_str().unwrap().to_owned()
-}
-
-fn turns(repo: &TestRepo, id: &str) -> Vec<Value> {
-    json(repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
 }
 
 /// Nobody can be called from now on.

@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use crate::turn_scripts::{agent, repo};
+use crate::{
+    session_repo::{json, turns},
+    turn_scripts::{agent, repo},
+};
 use arborist_testkit::TestRepo;
 use serde_json::Value;
 
@@ -25,20 +28,12 @@ calls 1 "I add a file"; echo $n > new; answers 1
 ends "done"
 "#;
 
-fn json(repo: &TestRepo, args: &[&str]) -> Value {
-    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
-}
-
 /// The only session: its id, and its state.
 fn session(repo: &TestRepo) -> (String, String) {
     let list = json(repo, &["session", "list", "--json"]);
     assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list:#}");
     let told = |key: &str| list["sessions"][0][key].as_str().unwrap().to_owned();
     (told("id"), told("state"))
-}
-
-fn turns(repo: &TestRepo, id: &str) -> Vec<Value> {
-    json(repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
 }
 
 /// The commits of turns, oldest first.

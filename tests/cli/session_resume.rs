@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::turn_scripts::{agent, repo};
+use crate::{
+    session_repo::{can_resume, sessions},
+    turn_scripts::{agent, repo},
+};
 use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
@@ -16,25 +19,11 @@ ends "done"
 
 const FAILS: &str = "opens\ncalls 1 \"I add a\"; echo half > a; answers 1\nexit 1\n";
 
-fn sessions(repo: &TestRepo) -> Vec<Value> {
-    let list: Value = serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
-    list["sessions"].as_array().unwrap().clone()
-}
-
 /// The only session, and its id.
 fn session(repo: &TestRepo) -> (Value, String) {
     let all = sessions(repo);
     assert_eq!(all.len(), 1, "{all:#?}");
     (all[0].clone(), all[0]["id"].as_str().unwrap().to_owned())
-}
-
-/// From now on the agent can be told which of its conversations to continue.
-fn can_resume(repo: &TestRepo) {
-    let file = repo.home().join(".config/git-arborist/config.toml");
-    let script = repo.root().join("agent.sh");
-    let resume = format!("[runners.robot]\nresume = [\"sh\", \"{}\", \"{{session}}\"]\n", script.display());
-    let config = fs::read_to_string(&file).unwrap().replace("[runners.robot]\n", &resume);
-    fs::write(file, config).unwrap();
 }
 
 fn subjects(repo: &TestRepo, branch: &str) -> String {

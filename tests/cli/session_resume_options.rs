@@ -2,16 +2,12 @@
 
 use std::fs;
 
+use crate::session_repo::sessions;
 use arborist_testkit::{TestRepo, WORKER};
 use serde_json::Value;
 
 fn repo() -> TestRepo {
     TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER)
-}
-
-fn sessions(repo: &TestRepo) -> Vec<Value> {
-    let list: Value = serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
-    list["sessions"].as_array().unwrap().clone()
 }
 
 fn id(session: &Value) -> String {

@@ -1,6 +1,9 @@
 //! Going back to a turn, or forking at one: everything stands as it stood right after that turn.
 
-use crate::turn_scripts::{agent, repo};
+use crate::{
+    session_repo::json,
+    turn_scripts::{agent, repo},
+};
 use arborist_testkit::TestRepo;
 use serde_json::Value;
 
@@ -18,10 +21,6 @@ echo asked >> "$HOME/asked"
 case "$prompt" in *T001*) if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"; echo 'REJECTED: no foreign key'; exit; fi;; esac
 echo APPROVED
 "#;
-
-fn json(repo: &TestRepo, args: &[&str]) -> Value {
-    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
-}
 
 /// Two tasks, of which the first needed two attempts; the session, and its turns.
 fn worked() -> (TestRepo, String, Vec<Value>) {

@@ -8,20 +8,7 @@ use std::{
 
 use arborist_testkit::{Run, TestRepo};
 
-/// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
-const KILLER: &str = r#"#!/bin/sh
-PATH=${PATH#*:}
-[ "$1" = arborist ] && exec git "$@"
-[ -e "$ROOT/kill" ] || exec git "$@"
-echo >> "$ROOT/calls"
-read -r n how < "$ROOT/kill"
-# One that stays waits for words that would not come any more.
-case " $* " in *" --stdin-paths "* | *" --batch"* | *" diff-tree "*" --stdin "* | *" update-ref "*" --stdin "*) how=before ;; esac
-if [ "$(wc -l < "$ROOT/calls")" -lt "$n" ]; then exec git "$@"; fi
-[ "$how" = after ] && git "$@" >/dev/null 2>&1
-kill -9 "$PPID"
-exit 1
-"#;
+use crate::killing_git;
 
 fn repo() -> TestRepo {
     let repo = TestRepo::init();
@@ -29,8 +16,7 @@ fn repo() -> TestRepo {
     repo.write("a", "a");
     repo.write("dir/b", "b");
     repo.commit("files\n");
-    let root = repo.root().display().to_string();
-    repo.plant("git", &KILLER.replace("$ROOT", &root));
+    killing_git::plant(&repo);
     repo
 }
 

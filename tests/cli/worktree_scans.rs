@@ -26,10 +26,6 @@ esac"
     repo
 }
 
-fn subjects(repo: &TestRepo) -> String {
-    repo.git(["log", "--format=%s", "--all"]).answer()
-}
-
 /// What each task has brought, and nothing else.
 fn is_exact(repo: &TestRepo) {
     let names = repo.git(["ls-tree", "--name-only", "main"]).answer();
@@ -54,7 +50,7 @@ fn a_named_pipe_is_found_after_every_kind_of_child_process() {
             repo.arborist(command.iter().chain(args)).succeeds();
             assert_eq!(fs::read_to_string(repo.path("kept.txt")).unwrap(), "kept\n");
             is_exact(repo);
-            subjects(repo)
+            repo.subjects()
         };
         let by_agent = repo(&format!("if [ $ARBORIST_TASK = T002 ] && once a; then {deed}; fi"), "");
         assert!(gardener(&by_agent, "true").contains("@T002@implement-fail"));
@@ -94,7 +90,7 @@ fn a_huge_file_that_is_no_longer_ignored_is_not_read() {
         let script = fs::read_to_string(repo.root().join("agent.sh")).unwrap();
         fs::write(repo.root().join("agent.sh"), script.replace(&deed, &format!("{fix}\n{deed}"))).unwrap();
         repo.arborist(["gardener"]).succeeds();
-        assert!(subjects(&repo).contains("@T002@implement-fail"), "{rule}: {}", subjects(&repo));
+        assert!(repo.subjects().contains("@T002@implement-fail"), "{rule}: {}", repo.subjects());
         assert!(repo.path(".git/arborist-aside/1/spec/logs/huge").exists());
         repo.arborist(["state", "--exit-code"]).succeeds();
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use arborist_core::{agent::redact::Secrets, failure::Exit, process::Cancel};
+use arborist_core::{agent::redact::Secrets, failure::Exit, mutex::MutexExt, process::Cancel};
 use git_arborist::entry::Outcome;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
@@ -242,11 +242,11 @@ impl ServerState {
             ToolAction::Read => read_file(root, &parsed(arguments)?),
             ToolAction::Search => search_code(root, &parsed(arguments)?, stop),
             ToolAction::Write => {
-                let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+                let _pen = self.pen.hold();
                 write_file(root, &parsed(arguments)?)
             }
             ToolAction::Edit => {
-                let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+                let _pen = self.pen.hold();
                 edit_file(root, &parsed(arguments)?)
             }
             ToolAction::Run(name) => {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     message::nearest,
     process::shell_word,
 };
@@ -178,14 +178,18 @@ fn list_runners(configured: &[String]) -> Vec<&str> {
 }
 
 impl Explain for AgentError {
-    fn exit(&self) -> Exit {
-        match self {
+    fn explain(&self) -> Explanation {
+        let exit = match self {
             Self::UnknownRunner { place: NamedIn::Flag, .. } => Exit::Usage,
             _ => Exit::No,
-        }
+        };
+        Explanation { exit, hint: self.advice() }
     }
+}
 
-    fn hint(&self) -> Option<String> {
+impl AgentError {
+    /// What to try next.
+    fn advice(&self) -> Option<String> {
         match self {
             Self::UnknownRunner { name, configured, .. } if name.trim().is_empty() => {
                 Some(format!("name a runner; known runners: {}", list_runners(configured).join(", ")))

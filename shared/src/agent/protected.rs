@@ -5,10 +5,11 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use crate::{
+    mutex::MutexExt,
     process::is_executable,
     safe_files::{self, FileKind},
 };
@@ -66,7 +67,7 @@ const MAX_NAMES: usize = 1000;
 /// scripts that the user's settings name, and everything else that the user may run.
 pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     static PROGRAMS: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
-    let mut known = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = PROGRAMS.hold();
     let found = known.entry(folder.to_owned()).or_insert_with(|| {
         let entries = safe_files::list_kinds(folder).unwrap_or_default().into_iter();
         let is_data =

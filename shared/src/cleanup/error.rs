@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     message::nearest,
     process::LockError,
@@ -52,39 +52,29 @@ pub enum CleanupError {
 }
 
 impl Explain for CleanupError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Worktree(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            Self::Queue(error) => error.exit(),
-            Self::Locked(error) => error.exit(),
-            Self::NothingOf(_) | Self::NoSaved(_) | Self::Ambiguous { .. } => Exit::No,
-            Self::BranchExists { .. } | Self::PathExists(_) => Exit::Person,
-            Self::BranchName(_) | Self::NoBranch(_) => Exit::Usage,
-            Self::Bare => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::Worktree(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::Queue(error) => error.hint(),
-            Self::Locked(source) => source.advice("wait for it to end, then run the same command again"),
-            Self::NothingOf(name) if nearest(name, VERBS).is_some() => {
-                let meant = nearest(name, VERBS).unwrap_or_default();
-                Some(format!("did you mean 'git arborist cleanup {meant}'?"))
+            Self::Git(error) => error.explain(),
+            Self::Worktree(error) => error.explain(),
+            Self::Session(error) => error.explain(),
+            Self::Queue(error) => error.explain(),
+            Self::Locked(source) => Explanation {
+                exit: source.exit(),
+                hint: source.advice("wait for it to end, then run the same command again"),
+            },
+            Self::NothingOf(name) => Exit::No.hint(match nearest(name, VERBS) {
+                Some(meant) => format!("did you mean 'git arborist cleanup {meant}'?"),
+                None => "see everything with: git arborist cleanup --dry-run".to_owned(),
+            }),
+            Self::NoSaved(_) => Exit::No.hint("see all saved work with: git arborist cleanup saved"),
+            Self::Ambiguous { .. } => Exit::No.hint("give more characters of the name"),
+            Self::BranchExists { .. } => Exit::Person.hint("give it another name with: --branch <name>"),
+            Self::PathExists(_) => Exit::Person.hint("name another place with: --to <dir>"),
+            Self::BranchName(_) => Exit::Usage.into(),
+            Self::NoBranch(_) => {
+                Exit::Usage.hint("leave out --to, or make it a branch with: --branch <name>")
             }
-            Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
-            Self::NoSaved(_) => Some("see all saved work with: git arborist cleanup saved".into()),
-            Self::Ambiguous { .. } => Some("give more characters of the name".into()),
-            Self::BranchExists { .. } => Some("give it another name with: --branch <name>".into()),
-            Self::PathExists(_) => Some("name another place with: --to <dir>".into()),
-            Self::BranchName(_) => None,
-            Self::NoBranch(_) => Some("leave out --to, or make it a branch with: --branch <name>".into()),
-            Self::Bare => Some("clone it, and run this in the clone".into()),
+            Self::Bare => Exit::Fatal.hint("clone it, and run this in the clone"),
         }
     }
 }

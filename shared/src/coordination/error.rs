@@ -1,7 +1,7 @@
 //! Errors of working with others through a remote.
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, RemoteError},
     name::BranchName,
 };
@@ -27,31 +27,22 @@ pub enum CoordinationError {
 }
 
 impl Explain for CoordinationError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Remote(error) => error.exit(),
-            Self::NotAtomic(_) | Self::NoTarget { .. } | Self::Refused { .. } => Exit::Fatal,
-            Self::Ahead { .. } | Self::MovedAtStart { .. } => Exit::Person,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::Remote(error) => error.hint(),
-            Self::NotAtomic(_) => {
-                Some("use a git server that does, or one machine: git arborist gardener --jobs N".into())
+            Self::Git(error) => error.explain(),
+            Self::Remote(error) => error.explain(),
+            Self::NotAtomic(_) => Exit::Fatal
+                .hint("use a git server that does, or one machine: git arborist gardener --jobs N"),
+            Self::NoTarget { remote, branch } => {
+                Exit::Fatal.hint(format!("push it first: git push {remote} {branch}"))
             }
-            Self::NoTarget { remote, branch } => Some(format!("push it first: git push {remote} {branch}")),
-            Self::Refused { .. } => Some(
-                "workers must be allowed to push to the branch, to refs/heads/arborist/ and to refs/arborist/"
-                    .into(),
+            Self::Refused { .. } => Exit::Fatal.hint(
+                "workers must be allowed to push to the branch, to refs/heads/arborist/ and to refs/arborist/",
             ),
-            Self::Ahead { remote, branch } => Some(format!(
+            Self::Ahead { remote, branch } => Exit::Person.hint(format!(
                 "see these commits with: git log {remote}/{branch}..{branch}\nthen push or remove them: git push {remote} {branch}"
             )),
-            Self::MovedAtStart { remote, branch } => Some(format!(
+            Self::MovedAtStart { remote, branch } => Exit::Person.hint(format!(
                 "no task was started; move to the new commits: git fetch {remote} && git reset --keep {remote}/{branch}"
             )),
         }

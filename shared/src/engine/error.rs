@@ -2,7 +2,7 @@
 
 use super::preset::{EnginePreset, NO_IMAGE};
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     message::one_line,
     settings::Settings,
 };
@@ -62,51 +62,38 @@ impl EngineError {
 }
 
 impl Explain for EngineError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Unknown { .. }
-            | Self::NoPlaces(_)
-            | Self::Places(_)
-            | Self::Place(_)
-            | Self::Job(_)
-            | Self::NoHost { .. } => Exit::Usage,
-            Self::NoCommand { .. } | Self::Placeholder { .. } => Exit::No,
-            Self::NewManifest(_) | Self::NoImage(_) | Self::TooMany(_) => Exit::Person,
-            Self::Failed { .. }
-            | Self::NoAnswer { .. }
-            | Self::Unusable { .. }
-            | Self::NotStarted { .. }
-            | Self::Manifest { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unknown { name, known } => Some(format!(
+            Self::Unknown { name, known } => Exit::Usage.hint(format!(
                 "known engines: {}\nto add one, set engines.{}.submit",
                 known.join(", "),
                 if name.is_empty() { "NAME" } else { name }
             )),
-            Self::NoCommand { engine, key } => Some(format!("set engines.{engine}.{key}")),
-            Self::NoPlaces(engine) => Some(format!("name them: --on {engine}:host1,host2")),
-            Self::Places(engine) => Some(format!("use: --on {engine} --workers N")),
-            Self::NoHost { example, .. } => Some(format!("give it as it was printed, such as {example}")),
-            Self::Failed { key: "submit", .. } | Self::Unusable { .. } => {
-                Some("no worker was started".into())
+            Self::NoPlaces(engine) => Exit::Usage.hint(format!("name them: --on {engine}:host1,host2")),
+            Self::Places(engine) => Exit::Usage.hint(format!("use: --on {engine} --workers N")),
+            Self::NoHost { example, .. } => {
+                Exit::Usage.hint(format!("give it as it was printed, such as {example}"))
             }
-            Self::Failed { .. } | Self::NoAnswer { .. } => None,
-            Self::NotStarted { started, .. } if started.is_empty() => Some("no worker was started".into()),
-            Self::NotStarted { started, .. } => Some(format!("these were started: {}", started.join(" "))),
-            Self::NewManifest(path) | Self::NoImage(path) => Some(format!(
+            Self::Place(_) | Self::Job(_) => Exit::Usage.into(),
+            Self::NoCommand { engine, key } => Exit::No.hint(format!("set engines.{engine}.{key}")),
+            Self::Placeholder { .. } => {
+                Exit::No.hint("see 'engines' in git-arborist(1); {{name}} stands for {name}")
+            }
+            Self::NewManifest(path) | Self::NoImage(path) => Exit::Person.hint(format!(
                 "replace '{NO_IMAGE}…' in {path} by an image with git-arborist and your agent (examples/Containerfile), then run the same command again"
             )),
-            Self::TooMany(_) => {
-                Some("start the workers yourself with ARBORIST_TRUST=1, or use fewer test commands".into())
+            Self::TooMany(_) => Exit::Person
+                .hint("start the workers yourself with ARBORIST_TRUST=1, or use fewer test commands"),
+            Self::Failed { key: "submit", .. } | Self::Unusable { .. } => {
+                Exit::Fatal.hint("no worker was started")
             }
-            Self::Placeholder { .. } => {
-                Some("see 'engines' in git-arborist(1); {{name}} stands for {name}".into())
+            Self::NotStarted { started, .. } if started.is_empty() => {
+                Exit::Fatal.hint("no worker was started")
             }
-            Self::Place(_) | Self::Job(_) | Self::Manifest { .. } => None,
+            Self::NotStarted { started, .. } => {
+                Exit::Fatal.hint(format!("these were started: {}", started.join(" ")))
+            }
+            Self::Failed { .. } | Self::NoAnswer { .. } | Self::Manifest { .. } => Exit::Fatal.into(),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, OperationInProgress, Repository},
     history::{HistoryError, RevertedMerge, Run, State},
     message::{first_of, nearest},
@@ -309,6 +309,10 @@ pub(crate) const fn first_or_next(is_first: bool) -> &'static str {
 }
 
 impl Explain for GardenerError {
+    fn explain(&self) -> Explanation {
+        Explanation { exit: self.exit(), hint: self.hint() }
+    }
+
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),

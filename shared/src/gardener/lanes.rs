@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     git::{FastForward, HiddenMarks, Merge, NewCommit, RefMove, Repository, Signing},
     history::{Event, Run},
     message::Status,
+    mutex::MutexExt,
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue::{self, Afterwards},
@@ -91,7 +92,7 @@ impl Lanes<'_> {
     /// Whether there may be an unfinished attempt at this task. Also true if asked again: then the attempt may be our
     /// own.
     pub(super) fn may_be_interrupted(&self, task: &TaskId) -> Result<bool, GardenerError> {
-        let mut left = self.left.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.0.hold();
         let mut marked = match left.take() {
             Some(marked) => marked,
             None => UnfinishedAttempt::list_marked(self.repository)?,
@@ -127,7 +128,7 @@ impl Lanes<'_> {
                 ended.extend(pids.0);
                 // Nothing is left of the earlier run there, so its processes are not searched again when a task takes
                 // the lane: that reads the environment and the open files of every process of the machine.
-                self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path());
+                self.visited.0.hold().insert(entry.path());
             }
         }
         Ok(ended)
@@ -136,11 +137,11 @@ impl Lanes<'_> {
     /// Takes the lane's orphan lock. The first time, processes of an earlier run in the lane are ended.
     fn take_orphan_lock(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
         let path = self.orphan_lock_path(lane);
-        let is_known = self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        let is_known = self.visited.0.hold().contains(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (orphan_lock, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-        self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        self.visited.0.hold().insert(path);
         Ok(orphan_lock)
     }
 
@@ -368,23 +369,23 @@ pub struct Proofs {
 impl Proofs {
     /// Remembers that the command has passed on this tree.
     pub fn add(&self, tree: Oid, command: &str) {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner).insert((tree, command.to_owned()));
+        self.trees.hold().insert((tree, command.to_owned()));
     }
 
     /// Whether the command has passed on this tree.
     #[must_use]
     pub fn has(&self, tree: Oid, command: &str) -> bool {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tree, command.to_owned()))
+        self.trees.hold().contains(&(tree, command.to_owned()))
     }
 
     /// Remembers that tests have passed in this lane, so it has everything that they need.
     pub fn add_lane(&self, lane: &Path) {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane.to_owned());
+        self.lanes.hold().insert(lane.to_owned());
     }
 
     /// Whether tests have passed in this lane.
     #[must_use]
     pub fn has_lane(&self, lane: &Path) -> bool {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).contains(lane)
+        self.lanes.hold().contains(lane)
     }
 }

@@ -49,7 +49,7 @@ pub use phase::find_due_phase;
 pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
 pub use remains::LeftoverWork;
 pub use review_worktrees::{CleanPool, ReviewWorktrees};
-pub use saved_branches::{save_own_branch, saved_branch_ref};
+pub use saved_branches::save_own_branch;
 pub use start::{PlanFile, UnacceptedChange};
 pub use worker::RunResources;
 

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use super::{GardenerError, saved_branches::save};
+use super::GardenerError;
 use crate::{
     git::{Repository, TreeChange},
     history::{Conflicts, Run, TaskWork, WorkBase},
@@ -98,8 +98,8 @@ impl LeftoverWork {
             repair_index(checkout, &branch, tip)?;
             self.refuse_overlap(checkout, recorder.tree())?;
         }
-        let saved_as = saved_ref(&format!("{}/{task}", branch.component()), "dropped", tip);
-        let saved = save(recorder.repository(), &saved_as, tip)?;
+        let saved = saved_ref(&format!("{}/{task}", branch.component()), "dropped", tip);
+        recorder.repository().save_commit(&saved, tip)?;
         // Files come first: if we are killed after this, the same command finds them in their final state and
         // continues.
         if let Some(checkout) = checkout {

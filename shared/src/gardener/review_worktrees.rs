@@ -2,12 +2,13 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     gardener::{Baseline, GardenerError, Lanes, Probe, RunResources},
     git::Repository,
+    mutex::MutexExt,
     name::{BranchName, Oid},
     pipeline::{
         BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
@@ -48,7 +49,7 @@ struct Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(self.kept.take());
+        self.free.hold().extend(self.kept.take());
     }
 }
 
@@ -60,7 +61,7 @@ impl ReviewWorktrees {
     }
 
     fn find_free(&self, repository: &Repository) -> Option<KeptWorktree> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.hold();
         let is_same = |kept: &KeptWorktree| kept.scratch.repository.common_dir == repository.common_dir;
         let at = free.iter().position(is_same)?;
         Some(free.swap_remove(at))

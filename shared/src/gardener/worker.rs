@@ -1,7 +1,7 @@
 //! A worker thread: works on one task in its own place, and reports.
 
 use std::{
-    sync::{Arc, PoisonError, mpsc::SyncSender},
+    sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
     },
     git::Repository,
     history::{self, Event, WorkBase},
+    mutex::MutexExt,
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, CommandCounts, IgnoredFiles, KnownRed, NamedCommand, OtherRepo,
@@ -341,7 +342,7 @@ fn test_in_scratch(
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
     // mutexes.
-    let _checkouts = lanes.queue.memory.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+    let _checkouts = lanes.queue.memory.other_checkouts.hold();
     for used in other_repos.iter_mut() {
         tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
     }

@@ -5,13 +5,13 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use super::GitError;
-use crate::safe_files;
+use crate::{mutex::MutexExt, safe_files};
 
 /// Whether a child process that runs code of a repository has started. Links that appear after that are not the user's.
 static HAS_CHILD_STARTED: AtomicBool = AtomicBool::new(false);
@@ -34,7 +34,7 @@ pub(super) fn require_plain_top(top: &Path) -> Result<(), GitError> {
     if !top.ancestors().any(Path::is_symlink) {
         return Ok(());
     }
-    let mut known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = LINKED.hold();
     if !has_child_started() {
         known.insert(top.to_owned(), safe_files::resolved(top));
     }
@@ -44,14 +44,14 @@ pub(super) fn require_plain_top(top: &Path) -> Result<(), GitError> {
 /// The real path of a worktree. If the user reaches it through a link, the one from before the first child process
 /// counts.
 pub(super) fn real_top(top: &Path) -> PathBuf {
-    let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = LINKED.hold();
     known.get(top).cloned().unwrap_or_else(|| top.to_owned())
 }
 
 /// Where links of these names in a git directory pointed before the first child process started. Later links are not
 /// the user's.
 pub(super) fn linked_folders(git_dir: &Path, names: &[&str]) -> Vec<PathBuf> {
-    let mut known = LINKED_INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = LINKED_INSIDE.hold();
     let find = || {
         let links = names.iter().map(|name| git_dir.join(name)).filter(|path| path.is_symlink());
         links.map(|link| safe_files::resolved(&link)).collect()

@@ -11,6 +11,7 @@ use std::{
 use super::{
     GitError, Repository,
     locks::{self, USER_GIT_TIMEOUT, is_abandoned},
+    notices::report_removed,
 };
 use crate::{name::BranchName, process::Occupants, safe_files};
 
@@ -95,7 +96,7 @@ impl Repository {
             let has_no_other_git = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
             if left.iter().all(|path| is_abandoned(path)) && has_no_other_git() {
                 let removed = left.into_iter().filter(|path| safe_files::remove(path).is_ok());
-                removed.for_each(locks::report_removed);
+                removed.for_each(|lock| report_removed(&lock));
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));

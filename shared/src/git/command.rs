@@ -42,8 +42,8 @@ const NO_COMMIT_GRAPH: &str = "core.commitGraph=false";
 /// A multi-pack-index is not used, because nothing proves that it is right. Each pack has its own index anyway.
 const NO_MULTI_PACK_INDEX: &str = "core.multiPackIndex=false";
 
-/// Settings for all commands that only read: they keep git from running programs and fix its output.
-const READING_SETTINGS: [&str; 13] = [
+/// Settings for all commands that obey only us: they keep git from running programs.
+const COMMON_SETTINGS: [&str; 11] = [
     "advice.graftFileDeprecated=false",
     NO_COMMIT_GRAPH,
     NO_MULTI_PACK_INDEX,
@@ -56,31 +56,21 @@ const READING_SETTINGS: [&str; 13] = [
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
     NO_AMBIGUITY_CHECK,
-    "i18n.logOutputEncoding=",
-    "log.showSignature=false",
+    // An agent can put any repository in the place of a submodule.
     "submodule.recurse=false",
 ];
 
-/// Settings for all commands that change something.
-const CHANGING_SETTINGS: [&str; 17] = [
-    "advice.graftFileDeprecated=false",
-    NO_COMMIT_GRAPH,
-    NO_MULTI_PACK_INDEX,
-    "core.checkStat=default",
-    "core.trustctime=true",
-    "core.fsmonitor=false",
-    "core.ignoreStat=false",
+/// Further settings for commands that only read: they fix the output.
+const READING_SETTINGS: [&str; 2] = ["i18n.logOutputEncoding=", "log.showSignature=false"];
+
+/// Further settings for commands that change something.
+const CHANGING_SETTINGS: [&str; 6] = [
     "core.splitIndex=false",
-    "core.untrackedCache=false",
-    "core.hooksPath=/dev/null",
-    NO_AMBIGUITY_CHECK,
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
     // The recorded resolutions are in a folder that every process can write to.
     "rerere.enabled=false",
-    // An agent can put any repository in the place of a submodule.
-    "submodule.recurse=false",
     // On macOS, `.git` with additional invisible characters is still `.git`. No repository needs such names.
     "core.protectHFS=true",
 ];
@@ -125,7 +115,7 @@ impl GitCommand {
     /// a write for each of a million commits would cost more than finding them.
     #[must_use]
     pub fn reading(name: &str, dir: &Path) -> Self {
-        let pins = READING_SETTINGS.iter().flat_map(|pin| ["-c", pin]);
+        let pins = COMMON_SETTINGS.iter().chain(&READING_SETTINGS).flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
             .shielded_if_watched(true)
             .writes_no_worktree()
@@ -146,7 +136,8 @@ impl GitCommand {
     /// hooks and prunes nothing. The user's `core.fsync` decides what is on disk when it ends.
     #[must_use]
     pub(super) fn changing(name: &str, dir: &Path, settings: &[&str]) -> Self {
-        let pins = CHANGING_SETTINGS.iter().chain(settings).flat_map(|pin| ["-c", pin]);
+        let pins =
+            COMMON_SETTINGS.iter().chain(&CHANGING_SETTINGS).chain(settings).flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
             .shielded_if_watched(true)
             .args(pins)
@@ -162,15 +153,7 @@ impl GitCommand {
         };
         // `worktree add` creates a folder before it fails.
         let program = if name == "worktree" { program } else { program.repeated_if(is_about_moved_file) };
-        Self {
-            name: name.to_owned(),
-            program,
-            waits_for_locks: true,
-            git_dirs: Arc::default(),
-            top: None,
-            refusal: None,
-            settings: None,
-        }
+        Self { waits_for_locks: true, ..Self::of(name, program) }
     }
 
     /// Uses the repository of its directory, even if our environment names another one.
@@ -285,15 +268,7 @@ impl GitCommand {
     #[must_use]
     pub fn watched(name: &str, dir: &Path) -> Self {
         let program = REPOSITORY_VARIABLES.iter().fold(Program::new("git").dir(dir), Program::env_remove);
-        Self {
-            name: name.to_owned(),
-            program: program.arg(name).env(DRIVER, driver_mark()),
-            waits_for_locks: false,
-            git_dirs: Arc::default(),
-            top: None,
-            refusal: None,
-            settings: None,
-        }
+        Self::of(name, program.arg(name).env(DRIVER, driver_mark()))
     }
 
     /// Runs it with our own standard streams. Any exit code but 0 is an error.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use super::GitVersion;
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     process::{LockError, ProcessError, Program, shell_word},
 };
 
@@ -151,72 +151,64 @@ impl GitError {
 }
 
 impl Explain for GitError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Lock(error) => error.exit(),
-            Self::Killed { signal, .. } => exit_of(*signal),
-            Self::CannotAdd { .. } | Self::BranchInTheWay { .. } => Exit::Person,
-            _ => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoRepository { complaint } if complaint.contains("dubious ownership") => Some(
-                "if you trust the owner of the repository, run: git config --global --add safe.directory <that directory>".into(),
+            Self::Lock(error) => error.explain(),
+            Self::NoRepository { complaint } if complaint.contains("dubious ownership") => Exit::Fatal.hint(
+                "if you trust the owner of the repository, run: git config --global --add safe.directory <that directory>",
             ),
             Self::NoRepository { .. } => {
-                Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
+                Exit::Fatal.hint("run this inside a repository, or name one with: git -C <path> arborist …")
             }
-            Self::Lock(error) => error.hint(),
-            Self::LockHeld { path, .. } => Some(format!(
+            Self::LockHeld { path, .. } => Exit::Fatal.hint(format!(
                 "wait until that process ends; if no git is running in this repository, run: rm '{}'",
                 path.display()
             )),
-            Self::Orphan { pid } => Some(format!("wait for it to end, or stop it with: kill {pid}")),
-            Self::Corrupt(..) => {
-                Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
+            Self::Orphan { pid } => {
+                Exit::Fatal.hint(format!("wait for it to end, or stop it with: kill {pid}"))
             }
-            Self::Moved { path, .. } => Some(format!(
+            Self::Corrupt(..) => Exit::Fatal
+                .hint("see what is damaged with: git fsck; then fetch the object from another clone"),
+            Self::Moved { path, .. } => Exit::Fatal.hint(format!(
                 "nothing was written to another folder; restore '{}', then run the same command again",
                 path.display()
             )),
-            Self::LinkedWorktree { path } => Some(format!(
+            Self::LinkedWorktree { path } => Exit::Fatal.hint(format!(
                 "nothing was written through the link; find it with: namei -l '{}', remove it, then run the same command again",
                 path.display()
             )),
-            Self::LinkedExclude { path, line } => Some(format!(
+            Self::LinkedExclude { path, line } => Exit::Fatal.hint(format!(
                 "add the line to the file that the link leads to: echo '{line}' >> '{}'",
                 path.display()
             )),
-            Self::Huge { path } => Some(format!(
+            Self::Huge { path } => Exit::Fatal.hint(format!(
                 "if the file belongs there, let git ignore it: echo '/{}' >> .gitignore",
                 path.display()
             )),
-            Self::CannotAdd { path, .. } => Some(format!(
+            Self::CannotAdd { path, .. } => Exit::Person.hint(format!(
                 "correct the file so that 'git add' accepts it, or move it out of the repository\nif git does not track the file, you can also let git ignore it: echo {} >> .git/info/exclude",
                 shell_word(&format!("/{path}"))
             )),
             Self::BranchInTheWay { branch, .. } => {
-                Some(format!("rename it: git branch -m {} NEW-NAME", shell_word(branch)))
+                Exit::Person.hint(format!("rename it: git branch -m {} NEW-NAME", shell_word(branch)))
             }
-            Self::NoAuthor => Some(
-                "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com"
-                    .into(),
+            Self::NoAuthor => Exit::Fatal.hint(
+                "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com",
             ),
-            Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
-            Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
-            Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
-            Self::Process(error) if error.is_too_slow() => Some(
-                "the disk may be slow, or a program that git starts (a filter, core.fsmonitor) does not end\nrun the same command again; to see what git waits for, run meanwhile: ps -e -o pid,ppid,etime,args".into(),
+            Self::Special { path } => Exit::Fatal.hint(format!("remove it: rm '{}'", path.display())),
+            Self::NoCurrentDir(_) => Exit::Fatal.hint("change to a folder that exists: cd <folder>"),
+            Self::TooOld(_) => Exit::Fatal.hint("install a newer git, or put one first on PATH"),
+            Self::Process(error) if error.is_too_slow() => Exit::Fatal.hint(
+                "the disk may be slow, or a program that git starts (a filter, core.fsmonitor) does not end\nrun the same command again; to see what git waits for, run meanwhile: ps -e -o pid,ppid,etime,args",
             ),
             Self::Process(error)
                 if error.source.kind() == std::io::ErrorKind::NotFound
                     && !Program::locate("git").is_absolute() =>
             {
-                Some("is git installed and on PATH?".into())
+                Exit::Fatal.hint("is git installed and on PATH?")
             }
-            _ => None,
+            Self::Killed { signal, .. } => exit_of(*signal).into(),
+            _ => Exit::Fatal.into(),
         }
     }
 }

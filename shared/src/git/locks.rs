@@ -10,7 +10,7 @@ use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -18,8 +18,10 @@ use std::{
 use super::{
     GitError, Repository,
     misplaced_files::{find_obstacles, move_and_report},
+    notices::report_removed,
 };
 use crate::{
+    mutex::MutexExt,
     process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal, is_open},
     safe_files,
 };
@@ -38,19 +40,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// When the earliest driver that died was started, in any repository. A run that works in several repositories holds
 /// its lock in one of them.
 static DEAD_SINCE: Mutex<Option<SystemTime>> = Mutex::new(None);
-/// Removed locks that were not reported yet.
-static REMOVED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// The stale locks that this process has removed since the last call.
-#[must_use]
-pub fn take_removed_locks() -> Vec<PathBuf> {
-    std::mem::take(&mut REMOVED.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Reports a lock that was removed.
-pub(super) fn report_removed(lock: PathBuf) {
-    REMOVED.lock().unwrap_or_else(PoisonError::into_inner).push(lock);
-}
 
 impl Repository {
     /// Removes the locks of a dead driver after its git processes have ended, before anything is written under `_lock`.
@@ -62,7 +51,7 @@ impl Repository {
     pub fn remove_stale_locks(&self, _lock: &FileLock) -> Result<bool, GitError> {
         static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let place = Place { common_dir: self.common_dir.clone() };
-        let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = DONE.hold();
         if done.contains(&place.common_dir) {
             return Ok(false);
         }
@@ -190,7 +179,7 @@ impl Place {
 
     /// When a driver that died here was started.
     fn dead_since(&self) -> Option<SystemTime> {
-        let mut dead = DEAD_SINCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dead = DEAD_SINCE.hold();
         let here = find_dead(&self.own_locks());
         *dead = dead.into_iter().chain(here).min();
         *dead
@@ -307,7 +296,7 @@ impl Place {
         if !lock.symlink_metadata().is_ok_and(is_same) || safe_files::remove(lock).is_err() {
             return false;
         }
-        report_removed(lock.to_owned());
+        report_removed(lock);
         true
     }
 

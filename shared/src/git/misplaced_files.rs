@@ -7,9 +7,9 @@ use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
+use super::notices::report_moved;
 use crate::safe_files::{self, FileKind};
 
 /// Names that are files at the top of a git directory.
@@ -100,24 +100,10 @@ pub(super) fn has_holes(size: u64, stored: u64) -> bool {
     size > MIN_SPARSE_SIZE && stored < size / 2
 }
 
-/// Paths that were moved and not reported yet, with their new paths.
-static MOVED: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
-
-/// The paths that this process has moved aside since the last call, with their new paths.
-#[must_use]
-pub fn take_moved_aside() -> Vec<(PathBuf, PathBuf)> {
-    std::mem::take(&mut MOVED.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Records that something was moved aside, to be reported at the end of the command.
-pub fn report_moved(from: PathBuf, to: PathBuf) {
-    MOVED.lock().unwrap_or_else(PoisonError::into_inner).push((from, to));
-}
-
 /// Like [`move_aside`], with a report at the end of the command. Returns whether it was moved.
 pub(super) fn move_and_report(git_dir: &Path, path: &Path) -> bool {
     let Ok(to) = move_aside(git_dir, path) else { return false };
-    report_moved(path.to_owned(), to);
+    report_moved(path, &to);
     true
 }
 

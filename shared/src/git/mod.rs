@@ -12,6 +12,7 @@ mod index;
 mod locks;
 mod merge;
 mod misplaced_files;
+mod notices;
 mod objects;
 mod refs;
 mod remote;
@@ -39,14 +40,14 @@ pub use index::{
     known_index::{IndexWriter, KnownIndex},
     users_index::{OwnCheckout, UsersMarks},
 };
-pub use locks::take_removed_locks;
 pub use merge::{
     ConflictKind, Merge, MergeConflict, Version,
     added_lines::AddedLines,
     conflict_markers::Unmerged,
     diff::{Difference, changed_lines},
 };
-pub use misplaced_files::{copy_aside, is_misplaced, move_aside, report_moved, take_moved_aside};
+pub use misplaced_files::{copy_aside, is_misplaced, move_aside};
+pub use notices::{add_notice, report_moved, take_notices, take_repairs};
 pub use objects::{
     commits::{CommitStream, RawCommit},
     object_files::ObjectWatch,
@@ -61,7 +62,6 @@ pub use refs::{
     forged_steps::note_landing,
     notes::{NoteReader, has_skipped_refs, list_skipped_refs, skip_ref, take_skipped_refs},
     owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership},
-    user_refs::{add_notice, take_notices},
 };
 pub use remote::{
     CloneDepth, LeasedPush, Network, Push, Pushed, RemoteError, RemoteFailure,
@@ -81,7 +81,6 @@ pub use version::GitVersion;
 pub use worktrees::{
     Checkout, UncommittedPath, Worktree,
     fast_forward::FastForward,
-    interrupted_updates::take_saved_files,
     operations::{EndedOperation, OperationInProgress},
     plain_path,
     private_git::{PrivateCommits, PrivateGit, object_folders},

@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     git::RawCommit,
+    mutex::MutexExt,
     name::{BranchName, Oid},
     safe_files,
 };
@@ -134,7 +135,7 @@ struct Remembered {
 
 impl CommitCache {
     fn lock(&self) -> MutexGuard<'_, Option<Remembered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hold()
     }
 
     /// Reads a run from git, without reading remembered commits again. The first time, commits are taken from the cache

@@ -11,7 +11,7 @@ use super::{
     walk::{CommitSource, RunCommits, RunScope, Walker},
 };
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, Ref, Repository},
     message::{Key, PlanRef, Status},
     name::{BranchName, Oid, SessionId, TaskId},
@@ -75,37 +75,28 @@ pub enum HistoryError {
 }
 
 impl Explain for HistoryError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Detached { .. } | Self::Shallow { .. } => Exit::Fatal,
-            Self::Newer { .. } => Exit::No,
-            Self::Renamed { .. } | Self::ForkedRun { .. } | Self::ForkedPlan { .. } => Exit::Person,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
+            Self::Git(error) => error.explain(),
             Self::Detached { operation: Some(_), .. } => {
-                Some("finish or cancel it, as 'git status' says".into())
+                Exit::Fatal.hint("finish or cancel it, as 'git status' says")
             }
             Self::Detached { branch, .. } => {
                 let branch = branch.as_ref().map_or("<branch>", BranchName::as_str);
-                Some(format!("check out the run's branch: git switch {branch}"))
+                Exit::Fatal.hint(format!("check out the run's branch: git switch {branch}"))
             }
-            Self::Renamed { branch, old } => Some(format!(
+            Self::Renamed { branch, old } => Exit::Person.hint(format!(
                 "see the old run: git arborist state --scope {old}\nto continue it, give the branch its old name: git branch -m {branch} {old}\nor start a run under the new name: git arborist gardener --new-run"
             )),
-            Self::Shallow { .. } => Some("fetch the rest: git fetch --unshallow".into()),
+            Self::Shallow { .. } => Exit::Fatal.hint("fetch the rest: git fetch --unshallow"),
             Self::ForkedRun { .. } => {
-                Some("start a new run after both: git arborist gardener --new-run".into())
+                Exit::Person.hint("start a new run after both: git arborist gardener --new-run")
             }
-            Self::Newer { format, .. } => Some(format!(
+            Self::Newer { format, .. } => Exit::No.hint(format!(
                 "install a version of git arborist that reads format {format}; this is {}",
                 env!("CARGO_PKG_VERSION")
             )),
-            Self::ForkedPlan { .. } => Some("revert one of these two commits: git revert <commit>".into()),
+            Self::ForkedPlan { .. } => Exit::Person.hint("revert one of these two commits: git revert <commit>"),
         }
     }
 }

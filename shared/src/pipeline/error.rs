@@ -8,7 +8,7 @@ use crate::{
         AgentError,
         limits::{BudgetLevel, Overrun},
     },
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     history::{Event, Interruptions},
     name::{SessionId, TaskId},
@@ -215,6 +215,10 @@ fn limited(kind: LimitKind) -> &'static str {
 }
 
 impl Explain for PipelineError {
+    fn explain(&self) -> Explanation {
+        Explanation { exit: self.exit(), hint: self.hint() }
+    }
+
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     message::{nearest, visible},
     process::shell_word,
 };
@@ -158,32 +158,21 @@ fn advice_on_outside(file: &Path, top: &Path) -> String {
 }
 
 impl Explain for PlanError {
-    fn exit(&self) -> Exit {
-        Exit::No
-    }
-
-    fn hint(&self) -> Option<String> {
-        if let Self::UncommittedLink { file, target } = self {
-            return Some(format!(
+    fn explain(&self) -> Explanation {
+        let hint = match self {
+            Self::UncommittedLink { file, target } => Some(format!(
                 "commit both, or put the text into '{file}' itself: git add {file} {target} && git commit"
-            ));
-        }
-        if let Self::Folder { meant, .. } = self {
-            return Some(match meant {
-                Some(meant) => format!("name the file with the plan: {}", shell_word(meant)),
-                None => "name the file with the plan".to_owned(),
-            });
-        }
-        if let Self::Missing { meant, folder, .. } = self {
-            return Some(match meant {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("looked for it in '{}'", visible(folder)),
-            });
-        }
-        if let Self::Outside { file, top } = self {
-            return Some(advice_on_outside(Path::new(file), top));
-        }
-        self.problems().first().and_then(Problem::hint)
+            )),
+            Self::Folder { meant: Some(meant), .. } => {
+                Some(format!("name the file with the plan: {}", shell_word(meant)))
+            }
+            Self::Folder { meant: None, .. } => Some("name the file with the plan".to_owned()),
+            Self::Missing { meant: Some(meant), .. } => Some(format!("did you mean '{meant}'?")),
+            Self::Missing { folder, .. } => Some(format!("looked for it in '{}'", visible(folder))),
+            Self::Outside { file, top } => Some(advice_on_outside(Path::new(file), top)),
+            _ => self.problems().first().and_then(Problem::hint),
+        };
+        Explanation { exit: Exit::No, hint }
     }
 
     fn messages(&self) -> Vec<(String, Option<String>)> {

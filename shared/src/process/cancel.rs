@@ -7,7 +7,7 @@ use std::{
     io::{PipeReader, PipeWriter},
     os::fd::{AsFd, BorrowedFd},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
     time::{Duration, Instant},
@@ -16,6 +16,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::work_slots::without_slot;
+use crate::mutex::MutexExt;
 
 /// How long a thread that cannot be woken sleeps at most.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -58,7 +59,7 @@ impl Cancel {
     /// Requests to stop.
     pub fn cancel(&self) {
         self.shared.wanted.store(true, Ordering::SeqCst);
-        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.writer.hold().take();
     }
 
     /// Requests to stop because of a signal.

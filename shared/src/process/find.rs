@@ -9,10 +9,10 @@ use std::{
     ffi::{OsStr, OsString},
     io::Read,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock},
 };
 
-use crate::safe_files;
+use crate::{mutex::MutexExt, safe_files};
 
 /// The checkouts and worktrees of this process.
 static CHECKOUTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -51,7 +51,7 @@ pub fn is_executable(file: &Path) -> bool {
 pub fn add_checkout(top: &Path) {
     // A command opens the repository around it before all others.
     TOP.get_or_init(|| top.to_owned());
-    let mut checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut checkouts = CHECKOUTS.hold();
     if !checkouts.contains(top) {
         checkouts.insert(top.to_owned());
         checkouts.insert(safe_files::resolved(top));
@@ -86,7 +86,7 @@ pub fn find_missing_interpreter(script: &Path) -> Option<String> {
 #[must_use]
 pub fn is_in_checkout(path: &Path) -> bool {
     let real = safe_files::resolved(path);
-    let checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let checkouts = CHECKOUTS.hold();
     checkouts.iter().any(|top| path.starts_with(top) || real.starts_with(top))
 }
 
@@ -107,7 +107,7 @@ fn is_unused(folder: &Path) -> bool {
 #[must_use]
 pub fn locate_program(name: &str, path: &OsStr) -> ProgramPlace {
     static FOUND: Mutex<BTreeMap<(String, OsString), PathBuf>> = Mutex::new(BTreeMap::new());
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = FOUND.hold();
     let key = (name.to_owned(), path.to_owned());
     if let Some(file) = found.get(&key) {
         return if is_executable(file) { ProgramPlace::Found(file.clone()) } else { ProgramPlace::Missing };

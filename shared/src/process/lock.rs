@@ -8,12 +8,12 @@ use std::{
     io,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::{Duration, Instant},
 };
 
 use super::{Cancel, Holder, crash, drivers::DriverMark};
-use crate::safe_files;
+use crate::{mutex::MutexExt, safe_files};
 
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +91,7 @@ static HELD: Mutex<Vec<Weak<Mutex<Locked>>>> = Mutex::new(Vec::new());
 /// Takes locks of this process below `folder` again if their files were removed or replaced, and returns messages about
 /// them. Without its file, a lock keeps no other process out.
 pub fn retake_lost_locks(folder: &Path) -> Vec<String> {
-    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = HELD.hold();
     held.retain(|lock| lock.strong_count() > 0);
     let locks: Vec<Arc<Mutex<Locked>>> = held.iter().filter_map(Weak::upgrade).collect();
     drop(held);
@@ -105,7 +105,7 @@ pub fn retake_lost_locks(folder: &Path) -> Vec<String> {
 }
 
 fn own(lock: &Mutex<Locked>) -> MutexGuard<'_, Locked> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+    lock.hold()
 }
 
 /// A locked file. The lock lasts as long as any process has this descriptor or a copy of it.
@@ -162,7 +162,7 @@ impl FileLock {
     fn new(locked: Locked) -> Self {
         let (path, what) = (locked.path.clone(), locked.holder.what.clone());
         let locked = Arc::new(Mutex::new(locked));
-        HELD.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&locked));
+        HELD.hold().push(Arc::downgrade(&locked));
         Self { _mark: DriverMark::set(&path), path, what, locked }
     }
 

@@ -11,10 +11,12 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, Weak},
 };
 
 use super::Confinement;
+
+use crate::mutex::MutexExt;
 
 /// The children that may write files.
 static WRITERS: LazyLock<Mutex<Writers>> = LazyLock::new(Mutex::default);
@@ -86,10 +88,6 @@ impl WriteReach {
 /// The folders that a child works in, with all links resolved. `None` means that it may write anywhere.
 type WorkFolders = Option<Vec<PathBuf>>;
 
-fn writers() -> MutexGuard<'static, Writers> {
-    WRITERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A child that may write files, from just before it begins until all of its processes have ended.
 #[derive(Debug)]
 pub(super) struct Writer(u64);
@@ -105,7 +103,7 @@ impl Writer {
     pub(super) fn begin_child(folders: &[&Path], reach: WriteReach) -> Self {
         let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
         let folders = folders.filter(|folders| !folders.is_empty());
-        let mut writers = writers();
+        let mut writers = WRITERS.hold();
         writers.begun += 1;
         let number = writers.begun;
         match &folders {
@@ -115,7 +113,7 @@ impl Writer {
         writers.observers.retain(|observer| observer.strong_count() > 0);
         let child = RunningChild { folders, reach };
         for observer in writers.observers.iter().filter_map(Weak::upgrade) {
-            observer.lock().unwrap_or_else(PoisonError::into_inner).push(child.clone());
+            observer.hold().push(child.clone());
         }
         writers.at_work.insert(number, child);
         Self(number)
@@ -123,7 +121,7 @@ impl Writer {
 
     /// Some of its processes could not be ended and may write anywhere, so from now on nothing is quiet any more.
     pub(super) fn stays(self) {
-        if let Some(child) = writers().at_work.get_mut(&self.0) {
+        if let Some(child) = WRITERS.hold().at_work.get_mut(&self.0) {
             child.folders = None;
         }
         std::mem::forget(self);
@@ -132,7 +130,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        writers().at_work.remove(&self.0);
+        WRITERS.hold().at_work.remove(&self.0);
     }
 }
 
@@ -158,7 +156,7 @@ impl Quiet {
     /// Now; `None` while a child is running. Call this before you read anything.
     #[must_use]
     pub fn now() -> Option<Self> {
-        let writers = writers();
+        let writers = WRITERS.hold();
         writers.at_work.is_empty().then_some(Self(writers.begun))
     }
 
@@ -181,7 +179,7 @@ impl NoChildrenIn {
     #[must_use]
     pub fn now(folder: &Path) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
-        let writers = writers();
+        let writers = WRITERS.hold();
         let mut at_work = writers.at_work.values();
         let is_quiet = !at_work.any(|child| match &child.folders {
             Some(folders) => folders.iter().any(|other| are_related(&folder, other)),
@@ -193,7 +191,7 @@ impl NoChildrenIn {
     /// Whether no child has run there since.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        let writers = writers();
+        let writers = WRITERS.hold();
         let mut last = writers.last_in.iter();
         // A running child has begun since, because none was running before.
         writers.last_anywhere <= self.begun
@@ -208,7 +206,7 @@ struct SeenChildren(Arc<Mutex<Vec<RunningChild>>>);
 
 impl SeenChildren {
     fn begin() -> Self {
-        let mut writers = writers();
+        let mut writers = WRITERS.hold();
         let children = Arc::new(Mutex::new(writers.at_work.values().cloned().collect()));
         writers.observers.push(Arc::downgrade(&children));
         Self(children)
@@ -216,7 +214,7 @@ impl SeenChildren {
 
     /// Those since the last question.
     fn take(&self) -> Vec<RunningChild> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.hold())
     }
 }
 
@@ -316,7 +314,7 @@ mod tests {
             let writer = Writer::begin(&[&lane]);
             let during = NoChildrenIn::now(place);
             drop(writer);
-            let number = writers().last_anywhere;
+            let number = WRITERS.hold().last_anywhere;
             let (is_over, is_unchanged) = (NoChildrenIn::now(place), before.is_unchanged());
             if number <= before.begun && is_over.is_some() {
                 assert_eq!(
@@ -340,7 +338,7 @@ mod tests {
                 let number = writer.0;
                 writer.stays();
                 assert_eq!(NoChildrenIn::now(folder.path()), None);
-                writers().at_work.remove(&number);
+                WRITERS.hold().at_work.remove(&number);
             }
             assert!(before.is_none_or(|before| !before.is_unchanged()));
         }

@@ -6,7 +6,7 @@ use std::{
     io::{self, BufReader, Read, Write},
     os::unix::process::ExitStatusExt,
     process::{Child, ChildStderr, ChildStdout, ExitStatus},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -25,6 +25,8 @@ use super::{
     timed_reader::ProgramWait,
     watch::has_ended,
 };
+
+use crate::mutex::MutexExt;
 
 /// Signals on which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
 const CLEANUP_SIGNALS: [i32; 5] = [1, 2, 3, 13, 15];
@@ -51,13 +53,9 @@ pub(super) struct Reach {
 /// The programs that run, by their ids.
 static RUNNING: Mutex<BTreeMap<u32, Reach>> = Mutex::new(BTreeMap::new());
 
-fn running() -> MutexGuard<'static, BTreeMap<u32, Reach>> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Registers a program that was started, until it is dropped.
 pub(super) fn register(child: &Child, reach: Reach) {
-    running().insert(child.id(), reach);
+    RUNNING.hold().insert(child.id(), reach);
 }
 
 /// Ends all programs. They are asked first, so that git removes its locks: those that may finish after `grace`, the others
@@ -66,7 +64,7 @@ pub(super) fn end_all(grace: Duration) {
     let end = Instant::now() + grace;
     // A program that was started just now may not be listed yet.
     thread::sleep(END_TICK);
-    let left: Vec<(u32, Reach)> = running().iter().map(|(pid, reach)| (*pid, *reach)).collect();
+    let left: Vec<(u32, Reach)> = RUNNING.hold().iter().map(|(pid, reach)| (*pid, *reach)).collect();
     let wait_until = |end: Instant| {
         while Instant::now() < end && !left.iter().all(|(pid, _)| has_ended(*pid)) {
             thread::sleep(END_TICK);
@@ -259,7 +257,7 @@ impl Drop for RunningProgram {
         // `end_all` ends it, and it is not reaped before that is done, so that its id stays its own.
         interrupt::wait_if_ending();
         self.end();
-        running().remove(&self.child.id());
+        RUNNING.hold().remove(&self.child.id());
         spawn::forget(self.child.id());
     }
 }

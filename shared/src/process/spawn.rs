@@ -10,7 +10,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     process::{Child, Command},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group};
@@ -22,25 +22,19 @@ use super::{
     table::{self, Process},
 };
 
+use crate::mutex::MutexExt;
+
 static SPAWN_LOCK: RwLock<()> = RwLock::new(());
 static CHILDREN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 static GROUPS: Mutex<BTreeMap<u32, ProcessGroup>> = Mutex::new(BTreeMap::new());
 /// The children that this process had before it adopted any, by process id and start.
 static OLDER_CHILDREN: OnceLock<BTreeSet<(u32, String)>> = OnceLock::new();
 
-fn known() -> MutexGuard<'static, BTreeSet<u32>> {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn groups() -> MutexGuard<'static, BTreeMap<u32, ProcessGroup>> {
-    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Starts a child that its owner waits for. Even if it ends at once, [`is_known`] waits until it is registered.
 pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
     let _shared = hold_spawns();
     // Under SPAWN_LOCK, and held while the child starts: it is registered before it can be reaped.
-    let mut known = known();
+    let mut known = CHILDREN.hold();
     let child = start(command, confinement)?;
     known.insert(child.id());
     Ok(child)
@@ -60,8 +54,8 @@ pub(super) fn spawn_group(
     let _inherited = lock.map(inheritable).transpose()?;
     let child = start(command, confinement)?;
     let group = ProcessGroup::of_step(child.id(), mark.clone());
-    known().insert(child.id());
-    groups().insert(child.id(), group.clone());
+    CHILDREN.hold().insert(child.id());
+    GROUPS.hold().insert(child.id(), group.clone());
     Ok((child, group))
 }
 
@@ -74,23 +68,23 @@ fn start(command: &mut Command, confinement: Option<&Confinement>) -> io::Result
 
 /// The owner has reaped this child.
 pub(super) fn forget(pid: u32) {
-    known().remove(&pid);
+    CHILDREN.hold().remove(&pid);
 }
 
 /// No process of this group is left, or none that could be ended.
 pub(super) fn forget_group(leader: u32) {
     forget(leader);
-    groups().remove(&leader);
+    GROUPS.hold().remove(&leader);
 }
 
 /// Whether this child has an owner who waits for it.
 pub(super) fn is_known(pid: u32) -> bool {
-    known().contains(&pid)
+    CHILDREN.hold().contains(&pid)
 }
 
 /// Whether this environment has the mark of a running group, or of a run inside of it.
 pub(super) fn has_mark(environment: &[u8]) -> bool {
-    groups().values().any(|group| group.mark().is_in(environment))
+    GROUPS.hold().values().any(|group| group.mark().is_in(environment))
 }
 
 /// Whether this child existed before we began to adopt processes.
@@ -111,13 +105,13 @@ pub(super) fn stop_spawns() -> RwLockWriteGuard<'static, ()> {
 
 /// Kills all groups at once.
 pub(super) fn kill_groups() {
-    let groups: Vec<ProcessGroup> = groups().values().cloned().collect();
+    let groups: Vec<ProcessGroup> = GROUPS.hold().values().cloned().collect();
     groups.iter().for_each(|group| group.kill(&group.living()));
 }
 
 /// Sends TERM to all other children that Ctrl-C did not reach because they have separate process groups.
 pub(super) fn terminate_shielded() {
-    let groups: Vec<u32> = known().iter().copied().collect();
+    let groups: Vec<u32> = CHILDREN.hold().iter().copied().collect();
     let groups = groups.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     for group in groups {
         // A child that shares our group has no group with its id.

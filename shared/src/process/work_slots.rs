@@ -16,6 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::mutex::MutexExt;
+
 /// Some of these threads wait for git or for the disk, so there are more slots than processors.
 const SLOTS_PER_PROCESSOR: usize = 2;
 
@@ -121,7 +123,7 @@ fn number_of_slots() -> usize {
 
 impl Slots {
     fn lock(&self) -> MutexGuard<'_, SlotQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.hold()
     }
 
     /// Takes one of `count` slots. Returns false if none was free in `time`.

@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError},
     },
@@ -19,6 +19,7 @@ use super::QueueError;
 use crate::{
     coordination::{CLAIMS, WORK_CLAIMS},
     git::{GitError, Ref, RefMove, Repository, Signing},
+    mutex::MutexExt,
     name::{BranchName, Oid},
     process::{FileLock, ProcessId},
 };
@@ -172,7 +173,7 @@ impl<'a> HeldQueueClaim<'a> {
         let renewed =
             write(self.repository, &QueueClaim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
         // Held during the transaction, which takes the table of owned refs.
-        let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commit = self.commit.hold();
         let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
         self.repository.move_refs_with_default_reason(&[moved])?;
         *commit = renewed;
@@ -191,7 +192,7 @@ impl<'a> HeldQueueClaim<'a> {
 impl Drop for HeldQueueClaim<'_> {
     /// Deletes the claim. After a crash this does not happen; then others see that its holder is dead.
     fn drop(&mut self) {
-        let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = *self.commit.hold();
         let _ = self.repository.move_refs_with_default_reason(&[RefMove {
             name: &self.name,
             new: None,

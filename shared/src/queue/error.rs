@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{LandingCommand, ParkingObstacle, QueueClaim};
 use crate::{
     coordination::CoordinationError,
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     history::HistoryError,
     message::Fault,
@@ -98,6 +98,10 @@ impl QueueError {
 }
 
 impl Explain for QueueError {
+    fn explain(&self) -> Explanation {
+        Explanation { exit: self.exit(), hint: self.hint() }
+    }
+
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),

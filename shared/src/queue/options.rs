@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use crate::{
     coordination::RemoteWork,
     git::Signing,
     history::CommitCache,
+    mutex::MutexExt,
     name::{RepoName, TaskId},
     pipeline::{ConfigGuard, Protection, RunnerTable, log_size},
     plan::{Mark, Plan, Task, TestCommand},
@@ -32,17 +33,17 @@ pub struct Distrusted(Mutex<HashSet<TaskId>>);
 impl Distrusted {
     /// Adds a task.
     pub fn add(&self, task: TaskId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
+        self.0.hold().insert(task);
     }
 
     /// Removes a task, because its branch was reset.
     pub fn take(&self, task: &TaskId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+        self.0.hold().remove(task);
     }
 
     /// Whether a task must not land.
     pub fn has(&self, task: &TaskId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
+        self.0.hold().contains(task)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Stores tickets and outcomes in refs. Each change is a commit on top of the previous one, so nothing is ever lost.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
 use super::{QueueError, ResolvedBy, Ticket};
 use crate::{
     git::{Ownership, Ref, RefMove, Repository, add_notice},
+    mutex::MutexExt,
     name::{BranchName, Oid, TaskId, saved_ref},
 };
 
@@ -194,7 +195,7 @@ impl<'a> Store<'a> {
             moves.push(RefMove { name: &saved, new: Some(found), old: None });
         }
         repository.move_refs_with_default_reason(&moves)?;
-        unreadable().retain(|(other, _)| *other != name);
+        UNREADABLE.hold().retain(|(other, _)| *other != name);
         let kept = if is_commit { format!("it is kept as '{saved}'") } else { format!("it was {found}") };
         add_notice(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
         Ok(())
@@ -292,10 +293,7 @@ impl<'a> Store<'a> {
         let mut saved = Vec::new();
         for (kind, commit) in kept.into_iter().chain(ticket.resolved.map(|commit| ("conflict", commit))) {
             let name = saved_ref(&unit, kind, commit);
-            if self.repository.find_ref(&name)?.is_none() {
-                let save = RefMove { name: &name, new: Some(commit), old: None };
-                self.repository.move_refs(&[save], "arborist: saved")?;
-            }
+            self.repository.save_commit(&name, commit)?;
             saved.push(name);
         }
         let entry = LogEntry::new(ticket, LoggedOutcome::Dropped, None, time);
@@ -364,14 +362,10 @@ fn log_of(into: &BranchName) -> String {
 /// left out of every list, and the command says so when it ends.
 static UNREADABLE: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
-fn unreadable() -> std::sync::MutexGuard<'static, Vec<(String, String)>> {
-    UNREADABLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The refs of tickets that could not be read, each once, with the reason.
 #[must_use]
 pub fn take_unreadable_tickets() -> Vec<(String, String)> {
-    std::mem::take(&mut unreadable())
+    std::mem::take(&mut UNREADABLE.hold())
 }
 
 /// Parses tickets. Unreadable ones are left out and remembered.
@@ -381,7 +375,7 @@ pub(super) fn read_tickets(notes: Vec<(Ref, String)>) -> Vec<StoredTicket> {
         match read_ticket(found, &body) {
             Ok(ticket) => tickets.push(ticket),
             Err(QueueError::Unreadable { name, why }) => {
-                let mut known = unreadable();
+                let mut known = UNREADABLE.hold();
                 if known.iter().all(|(other, _)| *other != name) {
                     known.push((name, why));
                 }

@@ -166,10 +166,7 @@ impl<'a> Target<'a> {
         let mut kept = None;
         if !self.repository.is_ancestor(parked, position.branch)? {
             let saved = self.into.saved_landing_ref(parked);
-            if self.repository.list_refs(&[&saved])?.is_empty() {
-                let save = RefMove { name: &saved, new: Some(parked), old: None };
-                self.repository.move_refs(&[save], "arborist: a landing that was overtaken")?;
-            }
+            self.repository.save_commit(&saved, parked)?;
             kept = Some(saved);
         }
         let name = self.into.landing_ref();

@@ -30,7 +30,7 @@ pub use unfinished::{AttemptMark, UnfinishedAttempt};
 use jiff::Timestamp;
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, NewCommit, RefMove, Repository, Signing},
     history::Event,
     message::{Body, Fault, Key, Message, Status, Subject, SubjectParts, Trailers},
@@ -60,21 +60,13 @@ pub enum RecordError {
 }
 
 impl Explain for RecordError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Moved { .. } => Exit::Person,
-            _ => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::Moved { .. } => Some(
-                "no commit is lost; to continue from where the branch is now, run the same command again"
-                    .into(),
+            Self::Git(error) => Explanation { exit: Exit::Fatal, hint: error.hint() },
+            Self::Moved { .. } => Exit::Person.hint(
+                "no commit is lost; to continue from where the branch is now, run the same command again",
             ),
-            Self::Malformed { .. } => None,
+            Self::Malformed { .. } => Exit::Fatal.into(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener, planned::usual_plan};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{EarlierFailures, Lanes, Selection, find_started_in_lane, saved_branch_ref, wanted},
+    gardener::{EarlierFailures, Lanes, Selection, find_started_in_lane, wanted},
     git::{GitError, Merge, Worktree},
     history::{Run, State},
     message::{counted, visible},
@@ -174,7 +174,7 @@ impl OpenRun {
         }
         if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
             && !self.repository.is_ancestor(head, self.head)?
-            && self.repository.find_ref(&saved_branch_ref(branch, head))?.is_none()
+            && self.repository.find_ref(&branch.saved_commit_ref(head))?.is_none()
             && self.repository.merge(self.head, head)? != Merge::Clean(self.repository.tree_of(self.head)?)
         {
             return Ok(Some(OwnWork::Committed));

@@ -1,9 +1,6 @@
 //! Prepares the places where tasks work: the run's checkout, or lanes.
 
-use std::{
-    path::Path,
-    sync::{MutexGuard, PoisonError},
-};
+use std::{path::Path, sync::MutexGuard};
 
 use super::{
     CallSource, OpenRun, Planned, RunListener, branch_choice::warn_of_uncommitted_files, monitor::RunMonitor,
@@ -15,6 +12,7 @@ use crate::{
     git::{OperationInProgress, Repository, SavedCheckout, SavedCheckouts, TreeChange},
     history::{Run, State},
     message::plain_text,
+    mutex::MutexExt,
     name::SessionId,
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
@@ -168,7 +166,7 @@ impl OpenRun {
     }
 
     pub(super) fn saved_checkouts(&self) -> MutexGuard<'_, Vec<SavedCheckout>> {
-        self.saved_checkouts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.saved_checkouts.hold()
     }
 
     /// Reports are committed. Logs are hidden from git, and all commands look for them in the checkout.

@@ -13,7 +13,7 @@ use std::{
         },
     },
     path::{Component, Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use rustix::fs::{
@@ -28,6 +28,8 @@ use super::{
     tree::{ChangeStamp, FileKind, kind_of},
     walk::{MissingParent, enter, linked, open_folder, open_place, parent_of},
 };
+
+use crate::mutex::MutexExt;
 
 /// The logs that this process created: device, inode and name.
 static LOGS: Mutex<BTreeSet<(u64, u64, Option<OsString>)>> = Mutex::new(BTreeSet::new());
@@ -82,7 +84,7 @@ fn own_log(path: &Path, log: File) -> io::Result<File> {
     let found = log.metadata()?;
     if found.len() == 0 {
         let log = (found.dev(), found.ino(), path.file_name().map(OsStr::to_owned));
-        LOGS.lock().unwrap_or_else(PoisonError::into_inner).insert(log);
+        LOGS.hold().insert(log);
     }
     Ok(log)
 }
@@ -91,7 +93,7 @@ fn own_log(path: &Path, log: File) -> io::Result<File> {
 #[must_use]
 pub fn is_own_log(path: &Path, stamp: &ChangeStamp) -> bool {
     let log = (stamp.device, stamp.inode, path.file_name().map(OsStr::to_owned));
-    LOGS.lock().unwrap_or_else(PoisonError::into_inner).contains(&log)
+    LOGS.hold().contains(&log)
 }
 
 fn open_log_file(path: &Path) -> io::Result<File> {

@@ -4,15 +4,13 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
+
+use crate::mutex::MutexExt;
 
 /// The active journals.
 static OPEN: Mutex<Vec<Weak<Journal>>> = Mutex::new(Vec::new());
-
-fn open_journals() -> MutexGuard<'static, Vec<Weak<Journal>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The paths below a folder that this process has written, moved or removed since the journal began.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ impl Journal {
     #[must_use]
     pub fn begin(top: &Path) -> Arc<Self> {
         let journal = Arc::new(Self { top: top.to_owned(), paths: Mutex::default() });
-        let mut open = open_journals();
+        let mut open = OPEN.hold();
         open.retain(|journal| journal.strong_count() > 0);
         open.push(Arc::downgrade(&journal));
         journal
@@ -35,12 +33,12 @@ impl Journal {
     /// The paths, relative to the top.
     #[must_use]
     pub fn paths(&self) -> BTreeSet<PathBuf> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.paths.hold().clone()
     }
 
     fn add(&self, path: &Path) {
         if let Ok(path) = path.strip_prefix(&self.top) {
-            self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+            self.paths.hold().insert(path.to_owned());
         }
     }
 }
@@ -54,7 +52,7 @@ pub(super) fn note(path: &Path) -> FileNote<'_> {
 
 impl Drop for FileNote<'_> {
     fn drop(&mut self) {
-        for journal in open_journals().iter().filter_map(Weak::upgrade) {
+        for journal in OPEN.hold().iter().filter_map(Weak::upgrade) {
             journal.add(self.0);
         }
     }

@@ -5,13 +5,15 @@ use std::{
     io,
     os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use rustix::{
     fs::{CWD, Mode, OFlags, mkdirat, openat},
     io::Errno,
 };
+
+use crate::mutex::MutexExt;
 
 /// Flags for a folder on the path. It need not be readable, so it is opened as a mere path if the system can do that.
 #[cfg(target_os = "linux")]
@@ -48,7 +50,7 @@ static LINKED: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 /// this before any child runs: from then on this target is used, whatever the links are changed to.
 pub fn allow_linked(folder: &Path) {
     let real = resolved(folder);
-    let mut known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = LINKED.hold();
     if known.iter().all(|(linked, _)| linked != folder) {
         known.push((folder.to_owned(), real));
     }
@@ -57,13 +59,13 @@ pub fn allow_linked(folder: &Path) {
 /// The folders that were passed to [`allow_linked`] and had no links, so that a link there now is not legitimate.
 #[must_use]
 pub fn plain_folders() -> Vec<PathBuf> {
-    let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = LINKED.hold();
     known.iter().filter(|(folder, real)| folder == real).map(|(folder, _)| folder.clone()).collect()
 }
 
 /// The remembered target of a folder, if it was behind a link.
 fn as_allowed(folder: &Path) -> Option<PathBuf> {
-    let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = LINKED.hold();
     known.iter().find_map(|(linked, real)| Some(real.join(folder.strip_prefix(linked).ok()?)))
 }
 

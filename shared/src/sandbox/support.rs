@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Sandbox, SandboxUse, find_git_dirs, in_home};
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     process::ConfinementBackend,
     safe_files,
     settings::{SandboxGit, SandboxMode, SandboxNetwork, Sourced},
@@ -78,11 +78,7 @@ pub enum SandboxError {
 }
 
 impl Explain for SandboxError {
-    fn exit(&self) -> Exit {
-        Exit::Fatal
-    }
-
-    fn hint(&self) -> Option<String> {
+    fn explain(&self) -> Explanation {
         let needs = match self {
             Self::NoLandlock { .. } => "Linux 5.19 or newer supports it",
             Self::NoBwrap { .. } => "install bubblewrap, and allow user namespaces",
@@ -90,10 +86,11 @@ impl Explain for SandboxError {
                 "install bubblewrap, and set sandbox.mode to auto or bwrap"
             }
             Self::GitDir { folder, .. } => {
-                return Some(format!("name only the folder in it that programs need, such as {folder}/lfs"));
+                return Exit::Fatal
+                    .hint(format!("name only the folder in it that programs need, such as {folder}/lfs"));
             }
             Self::GitDirInside { mode_key, .. } => {
-                return Some(format!(
+                return Exit::Fatal.hint(format!(
                     "name the folders in it that are needed, or set {mode_key} to auto or bwrap"
                 ));
             }
@@ -101,12 +98,12 @@ impl Explain for SandboxError {
                 // The general key would allow it everywhere.
                 let group = if key == "sandbox.network" { mode_key } else { key };
                 let group = group.rsplit_once('.').map_or("sandbox", |(group, _)| group);
-                return Some(format!(
+                return Exit::Fatal.hint(format!(
                     "set {mode_key} to auto or bwrap, or allow the network: {group}.network = \"all\""
                 ));
             }
         };
-        Some(format!("{needs}; see what works here with: git arborist sandbox check"))
+        Exit::Fatal.hint(format!("{needs}; see what works here with: git arborist sandbox check"))
     }
 }
 

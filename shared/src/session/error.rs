@@ -2,7 +2,7 @@
 
 use super::DamagedRecord;
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     name::{Oid, SessionId},
     record::RecordError,
@@ -71,6 +71,10 @@ pub enum SessionError {
 }
 
 impl Explain for SessionError {
+    fn explain(&self) -> Explanation {
+        Explanation { exit: self.exit(), hint: self.hint() }
+    }
+
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),

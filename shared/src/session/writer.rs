@@ -2,7 +2,7 @@
 //! session: each record is put on top of the newest one by compare-and-swap, and written again if another process was
 //! faster.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::{
     Record, RecordKind, SessionError, SessionReader, SessionStart, Spending, StoredRecord, Transcript,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     agent::Usage,
     git::{GitError, RefMove, Repository, add_notice},
+    mutex::MutexExt,
     name::{Oid, SAVED, SessionId},
 };
 
@@ -148,12 +149,12 @@ impl SessionWriter {
     /// The newest record that it knows.
     #[must_use]
     pub fn newest(&self) -> StoredRecord {
-        self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.clone()
+        self.tips.hold().newest.clone()
     }
 
     /// Adds costs that no turn reports. They are recorded with the next record, whatever that is about.
     pub fn add_unreported(&self, usage: Usage) {
-        let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tips = self.tips.hold();
         if usage != Usage::default() {
             tips.unreported = Some(tips.unreported.unwrap_or_default().plus(usage));
         }
@@ -167,7 +168,7 @@ impl SessionWriter {
         mut draft: impl FnMut(u32) -> Result<DraftRecord<'a>, E>,
     ) -> Result<Oid, E> {
         // Held during the transaction, which takes the table of owned refs.
-        let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tips = self.tips.hold();
         for _ in 0..MAX_RECORD_TRIES {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
             match self.try_append(&mut tips, drafted, time).map_err(E::from)? {

@@ -5,7 +5,7 @@ use super::{
     general::{AGENT_STEPS, COMMAND_STEPS},
 };
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     message::{misspelt, nearest},
     name::NameError,
@@ -150,18 +150,20 @@ fn without_quotes(place: &str, key: &str, expected: &str) -> String {
 }
 
 impl Explain for SettingsError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Unreadable { .. } => Exit::Fatal,
-            _ => Exit::No,
+            Self::Git(error) => error.explain(),
+            Self::Unreadable { .. } => Exit::Fatal.into(),
+            _ => Explanation { exit: Exit::No, hint: self.advice() },
         }
     }
+}
 
-    fn hint(&self) -> Option<String> {
+impl SettingsError {
+    /// What to try next.
+    fn advice(&self) -> Option<String> {
         match self {
             Self::UnknownKey { key, section, .. } => self.hint_about_key(key, section),
-            Self::Git(error) => error.hint(),
             Self::UnknownStep { step, .. } => {
                 let steps = || AGENT_STEPS.into_iter().chain(COMMAND_STEPS);
                 Some(match nearest(step, steps()) {
@@ -217,9 +219,7 @@ impl Explain for SettingsError {
             _ => None,
         }
     }
-}
 
-impl SettingsError {
     /// The key that is probably meant instead of this one, or the known ones.
     fn hint_about_key(&self, key: &str, prefix: &str) -> Option<String> {
         if let Some(bare) = key.strip_prefix("arborist.").filter(|_| prefix.is_empty())

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Signatures, VerifyRange};
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     history::HistoryError,
     message::plain_text,
@@ -220,25 +220,14 @@ pub enum VerifyError {
 }
 
 impl Explain for VerifyError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::History(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            Self::Queue(error) => error.exit(),
-            Self::Settings(error) => error.exit(),
-            Self::Shallow { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::History(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::Queue(error) => error.hint(),
-            Self::Settings(error) => error.hint(),
-            Self::Shallow { .. } => Some("fetch the rest: git fetch --unshallow".into()),
+            Self::Git(error) => error.explain(),
+            Self::History(error) => error.explain(),
+            Self::Session(error) => error.explain(),
+            Self::Queue(error) => error.explain(),
+            Self::Settings(error) => error.explain(),
+            Self::Shallow { .. } => Exit::Fatal.hint("fetch the rest: git fetch --unshallow"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::RepoSection;
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, RemoteError},
     history::HistoryError,
     name::{BranchName, NameError, RepoName},
@@ -83,68 +83,48 @@ fn no_push_remote(name: &RepoName, is_configured: bool) -> String {
 }
 
 impl Explain for WorkspaceError {
-    fn exit(&self) -> Exit {
+    /// If the configuration names something that cannot be used, the exit code is 1.
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Remote(error) => error.exit(),
-            Self::History(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            // The configuration names something that cannot be used.
-            Self::Missing { .. }
-            | Self::NotCloned { .. }
-            | Self::Dangling { .. }
-            | Self::NoRepository { .. }
-            | Self::Bare { .. }
-            | Self::NoRemote { .. }
-            | Self::NoBranch { .. }
-            | Self::NowhereToPush { .. }
-            | Self::Unknown { .. }
-            | Self::Wrong { .. }
-            | Self::SamePath { .. }
-            | Self::OwnWorktree { .. } => Exit::No,
-            _ => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Git(error) => return error.hint(),
-            Self::Remote(error) => return error.hint(),
-            Self::History(error) => return error.hint(),
-            Self::Session(error) => return error.hint(),
-            Self::Missing { name, .. } => {
-                format!("clone it to that folder, or set workspace.repos.{name}.remote to its URL")
-            }
-            Self::OwnWorktree { name, .. } => format!(
+            Self::Git(error) => error.explain(),
+            Self::Remote(error) => error.explain(),
+            Self::History(error) => error.explain(),
+            Self::Session(error) => error.explain(),
+            Self::Missing { name, .. } => Exit::No
+                .hint(format!("clone it to that folder, or set workspace.repos.{name}.remote to its URL")),
+            Self::OwnWorktree { name, .. } => Exit::No.hint(format!(
                 "name the path of another repository as workspace.repos.{name}.path, or remove the section"
-            ),
-            Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
+            )),
+            Self::NotCloned { .. } => Exit::No.hint("clone it with: git arborist workspace sync"),
             Self::Dangling { name, .. } | Self::NoRepository { name, .. } => {
-                format!("move it away, or set workspace.repos.{name}.path to another path")
+                Exit::No.hint(format!("move it away, or set workspace.repos.{name}.path to another path"))
             }
-            Self::Bare { name, path } => format!(
+            Self::Bare { name, path } => Exit::No.hint(format!(
                 "choose a path that does not exist yet, and set workspace.repos.{name}.remote = \"{}\"",
                 path.display()
-            ),
-            Self::Empty { path, .. } => format!(
-                "make a first commit: git -C {} commit --allow-empty -m 'first commit'",
-                shell_word(&path.to_string_lossy())
-            ),
+            )),
             Self::NowhereToPush { name, is_configured, remote, push } => {
                 let key = format!("git config arborist.workspace.repos.{name}");
                 let path = if *is_configured { String::new() } else { format!("{key}.path . && ") };
                 let named = remote.as_ref().map_or_else(|| "<url>".into(), |remote| shell_word(remote));
                 let name_it = format!("name its remote: {path}{key}.remote {named}");
                 let what = format!("push the branches and records of sessions from '{name}'");
-                match push {
+                Exit::No.hint(match push {
                     Some(push) => {
                         format!("to push only your branch, run: git {push}\nto {what}, {name_it}")
                     }
                     None => format!("to {what}, {name_it}"),
-                }
+                })
             }
-            Self::Unknown { hint, .. } => hint.clone(),
-            _ => return None,
-        })
+            Self::Unknown { hint, .. } => Exit::No.hint(hint),
+            Self::NoRemote { .. } | Self::NoBranch { .. } | Self::Wrong { .. } | Self::SamePath { .. } => {
+                Exit::No.into()
+            }
+            Self::Empty { path, .. } => Exit::Fatal.hint(format!(
+                "make a first commit: git -C {} commit --allow-empty -m 'first commit'",
+                shell_word(&path.to_string_lossy())
+            )),
+            Self::NoSessionBranch { .. } | Self::File { .. } => Exit::Fatal.into(),
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::{self, JoinHandle},
@@ -16,6 +16,7 @@ use std::{
 use super::{PushResult, PushSet, RepoSection, Workspace, WorkspaceError};
 use crate::{
     git::{Network, Pushed, RemoteError, RemoteFailure, Repository, shown_url},
+    mutex::MutexExt,
     name::RepoName,
     process::Cancel,
     settings::PushPolicy,
@@ -189,7 +190,7 @@ impl WorkerHandle {
 }
 
 fn lock(reports: &Mutex<Vec<PushReport>>) -> MutexGuard<'_, Vec<PushReport>> {
-    reports.lock().unwrap_or_else(PoisonError::into_inner)
+    reports.hold()
 }
 
 /// The thread that pushes one repository.

@@ -336,7 +336,7 @@ impl Pool {
             let mut free = (1u32..).map(|number| path.with_file_name(format!("{name}{REPLACED}{number}")));
             let kept = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_default();
             safe_files::rename(path, &kept).map_err(WorktreeError::file("move", path))?;
-            report_moved(path.clone(), kept);
+            report_moved(path, &kept);
         }
         Ok(self.repository.forget_worktree(path)?)
     }

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -13,6 +13,7 @@ use std::{
 use super::{WorktreeError, WorktreeNote};
 use crate::{
     git::Repository,
+    mutex::MutexExt,
     pipeline::record_copies,
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
@@ -123,11 +124,11 @@ impl CopiedFiles {
         copy: &[String],
     ) -> Result<Arc<Self>, WorktreeError> {
         let key = (main.canonicalize().unwrap_or_else(|_| main.to_owned()), copy.to_vec());
-        if let Some(known) = lists().get(&key) {
+        if let Some(known) = LISTS.hold().get(&key) {
             return Ok(Arc::clone(known));
         }
         let made = Arc::new(Self::make(repository, main, copy)?);
-        Ok(Arc::clone(lists().entry(key).or_insert(made)))
+        Ok(Arc::clone(LISTS.hold().entry(key).or_insert(made)))
     }
 
     fn make(repository: &Repository, main: &Path, copy: &[String]) -> Result<Self, WorktreeError> {
@@ -208,7 +209,7 @@ impl CopiedFiles {
     }
 
     fn leave_out(&self, path: &Path) {
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = self.left_out.hold();
         if left_out.known.insert(path.to_owned()) {
             left_out.unnamed.push(path.to_owned());
         }
@@ -216,7 +217,7 @@ impl CopiedFiles {
 
     fn take_left_out(&self) -> Option<WorktreeNote> {
         let unnamed = {
-            let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left_out = self.left_out.hold();
             std::mem::take(&mut left_out.unnamed)
         };
         let mut names: Vec<String> =
@@ -231,12 +232,8 @@ impl CopiedFiles {
 /// The files that were not copied since the last call. Each is named once.
 #[must_use]
 pub fn take_left_out() -> Vec<WorktreeNote> {
-    let lists: Vec<Arc<CopiedFiles>> = lists().values().cloned().collect();
+    let lists: Vec<Arc<CopiedFiles>> = LISTS.hold().values().cloned().collect();
     lists.iter().filter_map(|list| list.take_left_out()).collect()
-}
-
-fn lists() -> MutexGuard<'static, Lists> {
-    LISTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn stamp_of(file: &Path) -> Option<ChangeStamp> {

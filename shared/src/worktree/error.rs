@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::GitError,
     name::{BranchName, Oid, TaskId},
     process::{LockError, shell_word},
@@ -73,73 +73,61 @@ impl WorktreeError {
 }
 
 impl Explain for WorktreeError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Busy { source, .. } | Self::Registry(source) => source.exit(),
-            Self::Occupant { .. } => Exit::Locked,
-            Self::Limit { .. }
-            | Self::Absent(_)
-            | Self::NothingToRemove(_)
-            | Self::NoLane(_)
-            | Self::NoBranch(_)
-            | Self::NothingSaved(_)
-            | Self::Missing(..)
-            | Self::Broken(..)
-            | Self::Inside(_)
-            | Self::Dirty { .. }
-            | Self::SetUp { .. } => Exit::No,
-            Self::Elsewhere { .. }
-            | Self::Occupied(_)
-            | Self::OtherBase { .. }
-            | Self::Nested { .. }
-            | Self::SavedElsewhere { .. }
-            | Self::Embedded { .. } => Exit::Person,
-            Self::Bare | Self::Unborn(_) | Self::Space { .. } | Self::File { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Git(error) => return error.hint(),
-            Self::Busy { source, .. } => return source.advice_to_stop(),
-            Self::Occupant { pid, .. } => format!("stop it first: kill {pid}"),
-            Self::Inside(_) => "leave the worktree, then run the same command again".into(),
-            Self::Broken(..) => "repair it with: git arborist worktree repair".into(),
-            Self::Registry(source) => return source.advice("run the same command again"),
-            Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m 'first commit'".into(),
-            Self::Elsewhere { path, .. } => format!("remove that worktree with: git worktree remove {}", shell_word(&path.to_string_lossy())),
-            Self::Occupied(_) => "move it away, or choose another folder with worktree.base".into(),
-            Self::Limit { .. } => {
-                "see what can be removed with: git arborist cleanup --dry-run\nor raise worktree.max".into()
+            Self::Git(error) => error.explain(),
+            Self::Busy { source, .. } => source.explain(),
+            Self::Registry(source) => {
+                Explanation { exit: source.exit(), hint: source.advice("run the same command again") }
             }
-            Self::Space { .. } => {
-                "free some with: git arborist cleanup --reclaim\nor lower worktree.min-free".into()
+            Self::Occupant { pid, .. } => Exit::Locked.hint(format!("stop it first: kill {pid}")),
+            Self::Limit { .. } => Exit::No.hint(
+                "see what can be removed with: git arborist cleanup --dry-run\nor raise worktree.max",
+            ),
+            Self::Absent(name) => {
+                Exit::No.hint(format!("make one with: git arborist worktree add {name}"))
             }
-            Self::Nested { .. } => "choose another folder with worktree.base".into(),
-            Self::NoBranch(_) => "see the branches of tasks with: git arborist worktree list --branches".into(),
-            Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
-            Self::NothingToRemove(_) => "see all worktrees with: git arborist worktree list".into(),
-            Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
-            Self::Missing(name, _) => {
-                format!(
-                    "forget it with: git arborist worktree prune\nor create it again with: git arborist worktree add {name}"
-                )
+            Self::NothingToRemove(_) => {
+                Exit::No.hint("see all worktrees with: git arborist worktree list")
             }
-            Self::OtherBase { .. } => {
-                "continue it without --base, then update it with: git arborist worktree sync".into()
+            Self::NoLane(_) => Exit::No.hint("see the lanes with: git arborist worktree list"),
+            Self::NoBranch(_) => {
+                Exit::No.hint("see the branches of tasks with: git arborist worktree list --branches")
             }
-            Self::Dirty { .. } => {
-                "commit them, or use --force to save them under a ref and remove the worktree".into()
+            Self::NothingSaved(_) => Exit::No.hint(
+                "see all saved work with: git arborist cleanup saved\nthen restore it with: git arborist cleanup restore NAME",
+            ),
+            Self::Missing(name, _) => Exit::No.hint(format!(
+                "forget it with: git arborist worktree prune\nor create it again with: git arborist worktree add {name}"
+            )),
+            Self::Broken(..) => Exit::No.hint("repair it with: git arborist worktree repair"),
+            Self::Inside(_) => Exit::No.hint("leave the worktree, then run the same command again"),
+            Self::Dirty { .. } => Exit::No
+                .hint("commit them, or use --force to save them under a ref and remove the worktree"),
+            Self::SetUp { .. } => {
+                Exit::No.hint("correct worktree.setup, then run the same command again")
             }
-            Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
-            Self::NothingSaved(_) => "see all saved work with: git arborist cleanup saved\nthen restore it with: git arborist cleanup restore NAME".into(),
+            Self::Elsewhere { path, .. } => Exit::Person.hint(format!(
+                "remove that worktree with: git worktree remove {}",
+                shell_word(&path.to_string_lossy())
+            )),
+            Self::Occupied(_) => {
+                Exit::Person.hint("move it away, or choose another folder with worktree.base")
+            }
+            Self::OtherBase { .. } => Exit::Person
+                .hint("continue it without --base, then update it with: git arborist worktree sync"),
+            Self::Nested { .. } => Exit::Person.hint("choose another folder with worktree.base"),
             Self::SavedElsewhere { at, name, .. } => {
-                format!("see it with: git diff {} {name}", at.short())
+                Exit::Person.hint(format!("see it with: git diff {} {name}", at.short()))
             }
-            Self::SetUp { .. } => "correct worktree.setup, then run the same command again".into(),
-            Self::File { .. } => return None,
-        })
+            Self::Embedded { .. } => Exit::Person.hint("commit its work, or move it out of the worktree"),
+            Self::Bare => Exit::Fatal.hint("clone it, and run this in the clone"),
+            Self::Unborn(_) => {
+                Exit::Fatal.hint("make a first commit: git commit --allow-empty -m 'first commit'")
+            }
+            Self::Space { .. } => Exit::Fatal
+                .hint("free some with: git arborist cleanup --reclaim\nor lower worktree.min-free"),
+            Self::File { .. } => Exit::Fatal.into(),
+        }
     }
 }

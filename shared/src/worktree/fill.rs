@@ -7,7 +7,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -15,11 +15,11 @@ use std::{
 use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
-        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index,
-        target_of,
+        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository, Signing,
+        TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index, target_of,
     },
     message::visible,
+    mutex::MutexExt,
     name::{BranchName, Oid, saved_ref},
     safe_files,
 };
@@ -190,8 +190,7 @@ impl Pool {
             return Ok(None);
         }
         let under = saved_ref(&format!("{}/{name}", self.run.component()), "head", head);
-        let moves = [RefMove { name: &under, new: Some(head), old: None }];
-        self.repository.move_refs(&moves, "arborist: save")?;
+        self.repository.save_commit(&under, head)?;
         Ok(Some(WorktreeNote::SavedCommits { name: name.to_owned(), under }))
     }
 
@@ -209,7 +208,7 @@ impl Pool {
             let message = format!("files in {name}\n");
             let commit =
                 lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
-            lane.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
+            lane.save_commit(&under, commit)?;
         }
         Ok(under)
     }
@@ -317,7 +316,7 @@ pub(super) struct Freed {
 impl Freed {
     /// Remembers a freed lane.
     pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
+        self.lanes.hold().insert(lane, left);
     }
 
     /// Whether the branch of a freed lane is still at `head`, which is checked out there.
@@ -327,7 +326,7 @@ impl Freed {
         lane: &Path,
         head: Oid,
     ) -> Result<bool, WorktreeError> {
-        let left = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
+        let left = self.lanes.hold().get(lane).cloned();
         match left {
             Some((commit, branch)) if commit == head => Ok(repository.find_branch(&branch)? == Some(head)),
             _ => Ok(false),

@@ -4,11 +4,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
 use super::{Pool, WorktreeError, copied_files::FileList, scratch::REASON, survey};
-use crate::{git::Repository, name::TaskId, safe_files};
+use crate::{git::Repository, mutex::MutexExt, name::TaskId, safe_files};
 
 /// The files that may stay, by the top of the worktree.
 #[derive(Debug, Default)]
@@ -20,20 +20,17 @@ struct KeptFiles {
 
 static KEPT: Mutex<KeptFiles> = Mutex::new(KeptFiles { known: BTreeSet::new(), files: BTreeMap::new() });
 
-fn kept() -> MutexGuard<'static, KeptFiles> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Pool {
     /// Trusts the files that earlier processes left in worktrees of gates, as they are when this process first looks.
     pub(super) fn trust_kept_files(&self) -> Result<(), WorktreeError> {
-        if self.options.merge_keep.is_empty() || !kept().known.insert(self.repository.common_dir.clone()) {
+        if self.options.merge_keep.is_empty() || !KEPT.hold().known.insert(self.repository.common_dir.clone())
+        {
             return Ok(());
         }
         for place in self.scratch_worktrees()? {
             // In a worktree that cannot be read, nothing may stay.
             if let Ok(files) = list(&place) {
-                kept().files.insert(place.dir.clone(), files);
+                KEPT.hold().files.insert(place.dir.clone(), files);
             }
         }
         Ok(())
@@ -46,12 +43,12 @@ impl Pool {
             return;
         }
         let files = list(place).unwrap_or_default();
-        kept().files.insert(place.dir.clone(), files);
+        KEPT.hold().files.insert(place.dir.clone(), files);
     }
 
     /// Removes every untracked file that is not remembered, or that has changed since.
     pub(super) fn remove_unknown(&self, place: &Repository) -> Result<(), WorktreeError> {
-        let known = kept().files.get(&place.dir).cloned().unwrap_or_default();
+        let known = KEPT.hold().files.get(&place.dir).cloned().unwrap_or_default();
         let mut removed: Option<PathBuf> = None;
         for (path, facts) in list(place)?.iter() {
             if removed.as_ref().is_some_and(|removed| path.starts_with(removed)) || known.has(path, facts) {

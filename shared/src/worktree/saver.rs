@@ -4,7 +4,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     time::Duration,
@@ -15,6 +15,7 @@ use crate::{
     event::EventKind,
     git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp, TreeChange},
     message::Status,
+    mutex::MutexExt,
     name::{BranchName, Oid, TaskId},
     process::{Cancel, within},
 };
@@ -239,7 +240,7 @@ pub struct SaveSignals {
 impl SaveSignals {
     /// Cancels a save that starts now.
     fn cancel(&self) -> Cancel {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.over.hold().clone()
     }
 }
 
@@ -255,7 +256,7 @@ impl Signals {
     pub fn give(&self, kind: &EventKind) {
         let Some(sign) = Sign::of(kind) else { return };
         match sign {
-            Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
+            Sign::Begun => *self.over.hold() = Cancel::new(),
             Sign::Written => self.stop_saving(),
         }
         // Sending fails only when the work is at its end.
@@ -264,7 +265,7 @@ impl Signals {
 
     /// A save that hangs on something that the agent left must not delay the run.
     fn stop_saving(&self) {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+        self.over.hold().cancel();
     }
 }
 

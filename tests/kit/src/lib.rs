@@ -252,6 +252,12 @@ impl TestRepo {
         self.git_in(&self.repo, args)
     }
 
+    /// The subjects of all commits that refs lead to.
+    #[must_use]
+    pub fn subjects(&self) -> String {
+        self.git(["log", "--format=%s", "--all"]).answer()
+    }
+
     /// Writes a recovery note as a driver of this clone does: the ref, and the file that proves who wrote it.
     pub fn write_note(&self, name: &str, target: &str) {
         self.git(["update-ref", name, target]).succeeds();

@@ -13,7 +13,7 @@ use super::{
     shape::{LOOKAHEAD, SHAPES, SecretShape},
     stream::View,
 };
-use crate::failure::Explain;
+use crate::failure::{Exit, Explain, Explanation};
 
 /// Words in the name of a variable that make its value a secret.
 const SECRET_WORDS: [&str; 6] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
@@ -32,7 +32,11 @@ const LONGEST_PIECE: usize = 1024;
 #[error("could not prepare the redaction of secrets: {0}")]
 pub struct SecretsError(#[from] BuildError);
 
-impl Explain for SecretsError {}
+impl Explain for SecretsError {
+    fn explain(&self) -> Explanation {
+        Exit::Fatal.into()
+    }
+}
 
 /// Everything that must not be shown, ready to be searched for.
 #[derive(Clone)]

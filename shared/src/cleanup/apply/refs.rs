@@ -28,15 +28,6 @@ impl Execution<'_> {
         name_of(self.sweep.options.rules.now, &unit_of(candidate), part, commit)
     }
 
-    /// Saves a commit under a ref. If the ref exists, it must be at exactly this commit.
-    pub(super) fn save_commit(&self, name: &str, commit: Oid) -> Result<(), GitError> {
-        let repository = self.sweep.repository;
-        if repository.find_ref(name)? == Some(commit) {
-            return Ok(());
-        }
-        repository.move_refs(&[RefMove { name, new: Some(commit), old: None }], "arborist: save")
-    }
-
     /// Saves the files of a worktree, and the staged files if they differ. Returns the ref.
     pub(super) fn save_content(
         &self,
@@ -62,7 +53,7 @@ impl Execution<'_> {
         }
         let commit = view.write_commit_with_parents(tree, &parents, &message_of(&name), Signing::No)?;
         let under = name_of(self.sweep.options.rules.now, &unit_of(candidate), Part::Worktree, commit);
-        self.save_commit(&under, commit)?;
+        self.sweep.repository.save_commit(&under, commit)?;
         Ok(under)
     }
 

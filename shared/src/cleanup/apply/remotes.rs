@@ -173,7 +173,7 @@ impl Execution<'_> {
             return Ok(Vec::new());
         };
         let name = self.save_name(&item.candidate, tip);
-        self.save_commit(&name, tip)?;
+        self.sweep.repository.save_commit(&name, tip)?;
         Ok(vec![name])
     }
 }

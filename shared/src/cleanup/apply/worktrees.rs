@@ -133,8 +133,8 @@ impl Execution<'_> {
             return Ok(None);
         }
         let name = self.save_name(&item.candidate, *head);
-        match self.save_commit(&name, *head) {
-            Ok(()) => Ok(Some(name)),
+        match self.sweep.repository.save_commit(&name, *head) {
+            Ok(_) => Ok(Some(name)),
             Err(error) => Err(CleanupOutcome::Failed(error.to_string())),
         }
     }

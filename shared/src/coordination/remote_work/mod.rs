@@ -9,7 +9,7 @@ mod records;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
+    mutex::MutexExt,
     name::{Oid, SessionId, TaskId},
 };
 
@@ -198,7 +199,7 @@ impl RemoteWork {
 
     /// Taken after the queue's `other_checkouts`; held while git talks to the remote.
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+        self.exchange.hold()
     }
 
     /// Reads the remote again.

@@ -6,7 +6,7 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
         settings::harmless_settings::runs_nothing,
         worktrees::{top_of_git_dir, worktree_git_dirs::is_own_git_dir, worktree_link::target_of},
     },
+    mutex::MutexExt,
     name::ObjectFormat,
     safe_files::{self, FileKind},
 };
@@ -77,7 +78,7 @@ impl Repository {
         let Some(top) = self.worktree.as_ref().filter(|_| !is_own_git_dir(&self.git_dir)) else {
             return Arc::default();
         };
-        let mut known = FOLDERS_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FOLDERS_BEFORE.hold();
         let found = known.entry(top.clone()).or_insert_with(|| {
             // The scan of a large checkout is not complete.
             let scan = self.scan().filter(|scan| scan.is_complete());

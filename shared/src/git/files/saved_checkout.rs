@@ -150,11 +150,7 @@ impl Repository {
         let index_commit = write("index", staged.unwrap_or(head), &[parent])?;
         let commit = write("worktree", files, &[parent, index_commit])?;
         let name = saved_ref("checkout", "worktree", commit);
-        let is_new = self.find_ref(&name)?.is_none();
-        if is_new {
-            let made = RefMove { name: &name, new: Some(commit), old: None };
-            self.move_refs(&[made], "arborist: saved before a run")?;
-        }
+        let is_new = self.save_commit(&name, commit)?;
         let dir = submodule.map(|path| format!(" -C '{path}'")).unwrap_or_default();
         let there = submodule.map(|_| " there").unwrap_or_default();
         let stamps = changes.iter().map(|change| stamp_of(self.top(), change)).collect();
@@ -329,14 +325,9 @@ impl SavedCheckout {
     fn keep(&self, words: &str) -> String {
         let name = &self.name;
         self.repository.relink_missing_objects([self.commit].into_iter());
-        let made = RefMove { name, new: Some(self.commit), old: None };
-        let is_kept = match self.repository.find_ref(name) {
-            Ok(None) => self.repository.move_refs(&[made], "arborist: saved before a run").is_ok(),
-            found => found.is_ok_and(|found| found == Some(self.commit)),
-        };
-        match is_kept {
-            true => format!("{words} {name}"),
-            false => "the versions from its start could not be saved".to_owned(),
+        match self.repository.save_commit(name, self.commit) {
+            Ok(_) => format!("{words} {name}"),
+            Err(_) => "the versions from its start could not be saved".to_owned(),
         }
     }
 

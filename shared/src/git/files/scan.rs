@@ -14,12 +14,13 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant, SystemTime},
 };
 
 use crate::{
     git::{GitError, Repository, files::unchanged::IgnoredFolders, misplaced_files::move_and_report},
+    mutex::MutexExt,
     process::NoChildrenIn,
     safe_files::{self, Facts, FileKind, Journal},
 };
@@ -223,7 +224,7 @@ impl Repository {
     fn take_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
         let scan = Arc::new(Scan::take_by_rules(self, top));
-        let mut kept = SCANS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = SCANS.hold();
         kept.retain(|_, scan| scan.taken.elapsed() <= MAX_AGE_LINKED);
         kept.remove(top);
         if scan.quiet.is_some() {
@@ -266,7 +267,7 @@ impl Repository {
     /// The last scan of this worktree, if it is still valid.
     pub(in crate::git) fn find_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
-        let kept = SCANS.lock().unwrap_or_else(PoisonError::into_inner).get(top).cloned();
+        let kept = SCANS.hold().get(top).cloned();
         let max_age = if self.git_dir == self.common_dir { MAX_AGE } else { MAX_AGE_LINKED };
         kept?.updated(top, max_age)
     }

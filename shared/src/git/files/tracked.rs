@@ -10,7 +10,7 @@ use std::{
         fs::MetadataExt,
     },
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -21,6 +21,7 @@ use crate::{
         objects::write::id_of,
     },
     message::visible,
+    mutex::MutexExt,
     name::Oid,
     safe_files::{self, ChangeStamp},
 };
@@ -159,7 +160,7 @@ impl Repository {
             return Ok(Touched { changes, ..Touched::default() });
         }
         let mut files = before.find_written(&now);
-        if let Some(own) = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner).get(&self.common_dir) {
+        if let Some(own) = OWN_WRITES.hold().get(&self.common_dir) {
             files.retain(|path| !own.contains(path));
         }
         Ok(Touched { changes, files, folders: before.folders.find_moved() })
@@ -169,7 +170,7 @@ impl Repository {
     /// later writes to these files are ignored.
     pub fn learn_own_writes(&self, before: &TrackedFiles) -> Result<(), GitError> {
         let written = before.find_written(&self.read_tracked(before.tree, OtherWriters::Alone)?);
-        let mut own = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = OWN_WRITES.hold();
         own.entry(self.common_dir.clone()).or_default().extend(written);
         Ok(())
     }
@@ -224,7 +225,7 @@ impl Repository {
         if there != Some(here) {
             return false;
         }
-        let mut known = FINE_CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FINE_CLOCKS.hold();
         *known.entry(here).or_insert_with(|| self.measure_clock().unwrap_or(false))
     }
 

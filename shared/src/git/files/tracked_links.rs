@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeSet, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     git::{GitError, Repository, TreeChange},
+    mutex::MutexExt,
     name::Oid,
 };
 
@@ -41,7 +42,7 @@ impl Repository {
     pub fn list_links_of(&self, tree: Oid) -> Result<TrackedLinks, GitError> {
         static LINKS: Mutex<Option<LinkCache>> = Mutex::new(None);
         let key = (self.common_dir.clone(), tree);
-        let mut known = LINKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = LINKS.hold();
         let known = known.get_or_insert_default();
         if let Some(links) = known.get(&key) {
             return Ok(links.clone());

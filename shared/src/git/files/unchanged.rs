@@ -10,7 +10,7 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, SystemTime},
 };
 
@@ -27,6 +27,7 @@ use crate::{
             known_index::with_index,
         },
     },
+    mutex::MutexExt,
     name::{ObjectFormat, ObjectKind, Oid},
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
@@ -156,12 +157,12 @@ impl Repository {
     fn remember_ignored(&self, paths: &BTreeSet<Vec<u8>>, sources: Vec<RuleSource>) {
         let Some(entries) = self.find_known_entries() else { return };
         let ignored = Ignored { paths: paths.clone(), rules: entries.called(GITIGNORE), sources };
-        let mut known = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = IGNORED.hold();
         known.insert(self.git_dir.clone(), Arc::new(ignored));
     }
 
     fn known_ignored(&self) -> Option<Arc<Ignored>> {
-        IGNORED.lock().unwrap_or_else(PoisonError::into_inner).get(&self.git_dir).cloned()
+        IGNORED.hold().get(&self.git_dir).cloned()
     }
 
     /// What git reported as ignored, if the rules are still the same.

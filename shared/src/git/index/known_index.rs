@@ -12,7 +12,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::SystemTime,
@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     git::{
-        GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
+        GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp, add_notice,
         index::{
             index_entries::{FileFacts, IndexEntries},
             index_format::LARGEST_INDEX,
@@ -28,9 +28,9 @@ use crate::{
         },
         locks,
         misplaced_files::is_sparse,
-        refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
+    mutex::MutexExt,
     name::{ObjectFormat, Oid, digest},
     safe_files,
 };
@@ -119,13 +119,13 @@ impl KnownIndex {
 
 /// All known indexes without marks that hide files from git, by their files.
 pub(super) fn list_known_indexes() -> Vec<(PathBuf, Arc<KnownIndex>)> {
-    let known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN_INDEXES.hold();
     let plain = known.iter().filter(|(_, parsed)| parsed.entries.plain().is_some());
     plain.map(|(file, parsed)| (file.clone(), Arc::clone(&parsed.index))).collect()
 }
 
 fn find_recorded(file: &Path) -> Option<Arc<ParsedIndex>> {
-    KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+    KNOWN_INDEXES.hold().get(file).cloned()
 }
 
 impl Repository {
@@ -153,7 +153,7 @@ impl Repository {
     /// `file`: an agent may have replaced it.
     fn note(&self, file: PathBuf, index: Option<KnownIndex>) {
         let parsed = index.and_then(|index| ParsedIndex::new(index, self.format));
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         match parsed {
             Some(parsed) => drop(known.insert(file, Arc::new(parsed))),
             None => drop(known.remove(&file)),
@@ -172,7 +172,7 @@ impl Repository {
         if !self.is_index_known() {
             return;
         }
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file)) {
             *parsed = Arc::new(ParsedIndex { tree: Some(tree), ..ParsedIndex::clone(parsed) });
         }
@@ -219,7 +219,7 @@ impl Repository {
 
     /// Records the tree of an index, if that is still the known one.
     fn note_tree_of(&self, index: &Arc<ParsedIndex>, tree: Oid) {
-        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_INDEXES.hold();
         if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file))
             && Arc::ptr_eq(parsed, index)
         {

@@ -9,14 +9,13 @@ use std::{
 
 use crate::{
     git::{
-        GitError, Repository, TreeChange, UsersCheckout,
+        GitError, Repository, TreeChange, UsersCheckout, add_notice,
         files::saved_checkout::named,
         index::{
             hidden_files::clear_marks,
             index_format::{HiddenEntry, find_hidden},
         },
         locks,
-        refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
     message::visible,

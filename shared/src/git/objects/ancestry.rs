@@ -6,11 +6,12 @@ use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
     path::PathBuf,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{LazyLock, Mutex},
 };
 
 use crate::{
     git::{GitError, RawCommit, Repository},
+    mutex::MutexExt,
     name::{ObjectKind, Oid},
 };
 
@@ -25,10 +26,6 @@ const MAX_REMEMBERED: usize = 1024;
 /// The last commit that was found to descend from another one, by common git directory and that other one. Ids are digests
 /// of the commits with all of their ancestors, so this cannot become wrong.
 static DESCENDANTS: LazyLock<Mutex<HashMap<(PathBuf, Oid), Oid>>> = LazyLock::new(Mutex::default);
-
-fn descendants() -> MutexGuard<'static, HashMap<(PathBuf, Oid), Oid>> {
-    DESCENDANTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How many more commits are visited when only hidden ones are left, for histories with wrong dates. git uses the same
 /// number.
@@ -137,16 +134,16 @@ impl Repository {
     /// every task, the walk first ends at the last known descendant of `old`.
     pub(in crate::git) fn walk_to_ancestor(&self, old: Oid, new: Oid) -> Result<Option<bool>, GitError> {
         let key = (self.common_dir.clone(), old);
-        let last = descendants().get(&key).copied().filter(|last| *last != old && !self.is_shallow);
+        let last = DESCENDANTS.hold().get(&key).copied().filter(|last| *last != old && !self.is_shallow);
         if let Some(last) = last
             && self.walk_up_to(last, new, MAX_VISITED_AGAIN)? == Some(true)
         {
-            descendants().insert(key, new);
+            DESCENDANTS.hold().insert(key, new);
             return Ok(Some(true));
         }
         let found = self.walk_up_to(old, new, MAX_VISITED)?;
         if found == Some(true) && old != new {
-            let mut known = descendants();
+            let mut known = DESCENDANTS.hold();
             if known.len() >= MAX_REMEMBERED {
                 known.clear();
             }

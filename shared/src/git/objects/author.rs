@@ -4,7 +4,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -13,6 +13,7 @@ use crate::{
         GitError, Repository, Signing, Stamp, command::checked, objects::write::id_of,
         refs::forged_steps::note_written,
     },
+    mutex::MutexExt,
     name::{ObjectKind, Oid},
 };
 
@@ -24,10 +25,6 @@ const AGENT_ADDRESS: &str = "arborist@local";
 
 /// The known authors of all worktrees: each task opens its worktree again.
 static AUTHORS: Mutex<Vec<KnownAuthor>> = Mutex::new(Vec::new());
-
-fn authors() -> MutexGuard<'static, Vec<KnownAuthor>> {
-    AUTHORS.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The author in one worktree, or in all worktrees of a repository.
 #[derive(Debug)]
@@ -117,7 +114,7 @@ impl Repository {
     /// The author lines that git wrote in this quarter of an hour, if any.
     fn example_of(&self, quarter: u64) -> Result<Option<Vec<u8>>, GitError> {
         let files = self.config_files();
-        let known = authors();
+        let known = AUTHORS.hold();
         let is_valid = |known: &&KnownAuthor| {
             known.place == self.author_place() && known.quarter == quarter && known.files == files
         };
@@ -141,7 +138,7 @@ impl Repository {
 
     fn remember(&self, quarter: u64, example: Example) {
         let files = self.config_files();
-        let mut known = authors();
+        let mut known = AUTHORS.hold();
         known.retain(|known| known.place != self.author_place());
         known.push(KnownAuthor { place: self.author_place().to_owned(), quarter, files, example });
     }

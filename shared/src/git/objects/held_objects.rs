@@ -8,7 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
     path::PathBuf,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
         Repository,
         settings::frozen_settings::{remove_abandoned, remove_at_end},
     },
+    mutex::MutexExt,
     name::Oid,
     safe_files::{self, ChangeStamp, FileKind},
 };
@@ -43,7 +44,7 @@ impl Repository {
         if std::env::var_os("GIT_OBJECT_DIRECTORY").is_some() {
             return;
         }
-        let mut all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = HELD.hold();
         let held = all.entry(self.common_dir.clone()).or_insert_with(|| HeldObjects::new(self));
         let objects = self.common_dir.join("objects");
         for (name, kind, stamp) in safe_files::list_stamps(&objects).unwrap_or_default() {
@@ -59,7 +60,7 @@ impl Repository {
     /// Links held objects back if one of `needed` is missing. git is asked, because libgit2 may still have a deleted
     /// pack open.
     pub fn relink_missing_objects(&self, needed: impl Iterator<Item = Oid>) {
-        let all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = HELD.hold();
         let Some(held) = all.get(&self.common_dir) else { return };
         // Under the table of owned refs; git runs while this is held.
         let names: Vec<u8> = needed.flat_map(|id| format!("{id}\n").into_bytes()).collect();

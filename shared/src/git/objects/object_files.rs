@@ -8,13 +8,14 @@ use std::{
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard},
 };
 
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
 use crate::{
     git::{GitError, Repository, misplaced_files::unused_path},
+    mutex::MutexExt,
     name::{ObjectFormat, Oid},
     safe_files::{self, ChangeStamp, Facts, FileKind, StampedName},
 };
@@ -137,12 +138,12 @@ impl Repository {
 
 impl ObjectFiles {
     fn of(repository: &Repository) -> Self {
-        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = TABLES.hold();
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hold()
     }
 }
 

@@ -7,13 +7,14 @@
 use std::{
     env, fmt, fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use git2::{ConfigLevel, RepositoryOpenFlags};
 
 use crate::{
     git::{Repository, settings::frozen_settings::new_scratch_folder},
+    mutex::MutexExt,
     name::ObjectFormat,
     safe_files,
 };
@@ -61,7 +62,7 @@ impl ObjectDatabase {
         repository: &Repository,
         action: impl FnOnce(&git2::Odb<'_>) -> T,
     ) -> Option<T> {
-        let reader = self.open(repository)?.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = self.open(repository)?.reader.hold();
         reader.odb().ok().map(|odb| action(&odb))
     }
 
@@ -81,7 +82,7 @@ impl ObjectDatabase {
                 stand_in.is_intact().then_some(&stand_in.opened)?
             }
         };
-        Some(action(&opened.lock().unwrap_or_else(PoisonError::into_inner)))
+        Some(action(&opened.hold()))
     }
 
     /// Opens it for writing, too.

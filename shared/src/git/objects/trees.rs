@@ -4,11 +4,12 @@ use std::{
     collections::{BTreeMap, HashMap},
     os::unix::ffi::OsStrExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     git::{GitError, Repository, TreeChange},
+    mutex::MutexExt,
     name::{ObjectKind, Oid},
 };
 
@@ -25,11 +26,11 @@ pub(in crate::git) struct TreeCache(Arc<Mutex<HashMap<Oid, Arc<Vec<TreeEntry>>>>
 
 impl TreeCache {
     fn find(&self, tree: Oid) -> Option<Arc<Vec<TreeEntry>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).cloned()
+        self.0.hold().get(&tree).cloned()
     }
 
     fn remember(&self, tree: Oid, entries: &Arc<Vec<TreeEntry>>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.hold();
         let count: usize = known.values().map(|entries| entries.len() + 1).sum();
         if count + entries.len() > MAX_CACHED {
             known.clear();

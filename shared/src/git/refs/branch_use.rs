@@ -4,7 +4,7 @@
 use std::{
     collections::HashSet,
     path::PathBuf,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         command::without_prefix,
     },
     message::{self, MessageReading, Status},
+    mutex::MutexExt,
     name::{BranchName, Oid},
 };
 
@@ -89,7 +90,7 @@ impl Repository {
 
     /// Whether the tree of a landing is the merge of its parents, except for files that conflict.
     fn is_genuine_landing(&self, landing: Oid, [before, source]: [Oid; 2]) -> Result<bool, GitError> {
-        let compared = || COMPARED_LANDINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let compared = || COMPARED_LANDINGS.hold();
         let key = (self.common_dir.clone(), landing);
         if compared().contains(&key) {
             return Ok(true);

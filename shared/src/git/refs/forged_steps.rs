@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeSet, HashSet},
     fmt::Write as _,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
         },
     },
     message::{self, Message, MessageReading, Status},
+    mutex::MutexExt,
     name::{BranchName, Oid},
 };
 
@@ -40,12 +41,12 @@ pub(in crate::git) struct TargetBranch {
 /// Records that a landing passed the gates of this process. That this process wrote the commit is no proof: it is
 /// written before the gates run, and every process can move a target to it.
 pub fn note_landing(commit: Oid) {
-    GATED_LANDINGS.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
+    GATED_LANDINGS.hold().insert(commit);
 }
 
 /// Records that this process has written a commit.
 pub(in crate::git) fn note_written(commit: Oid) {
-    WRITTEN_COMMITS.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
+    WRITTEN_COMMITS.hold().insert(commit);
 }
 
 /// Which landings that did not pass the gates of this process count as forged. Other drivers land tasks of the run too.
@@ -137,7 +138,7 @@ fn is_forged(
     if message.subject.status != Status::Merge {
         return Ok(true);
     }
-    if GATED_LANDINGS.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit.id) {
+    if GATED_LANDINGS.hold().contains(&commit.id) {
         return Ok(false);
     }
     Ok(landings == ForgedLandings::All
@@ -190,7 +191,7 @@ fn step_of(scope: &BranchName, message: &[u8]) -> Option<Box<Message>> {
 }
 
 fn is_written(commit: Oid) -> bool {
-    WRITTEN_COMMITS.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+    WRITTEN_COMMITS.hold().contains(&commit)
 }
 
 impl RefTable {

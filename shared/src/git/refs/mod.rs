@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     git::{
-        GitCommand, GitError, Head, Repository, command::checked, objects::odb::StoredKind,
+        GitCommand, GitError, Head, RefMove, Repository, command::checked, objects::odb::StoredKind,
         refs::owned_refs::OwnedRefs,
     },
     name::{BranchName, ObjectKind, Oid},
@@ -174,6 +174,16 @@ impl Repository {
         }
         let refs = self.list_refs(&[name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
+    }
+
+    /// Saves a commit as the ref `name`, below `refs/arborist/saved/`. Returns whether it was not saved there yet. Fails if
+    /// the ref is at another commit.
+    pub fn save_commit(&self, name: &str, commit: Oid) -> Result<bool, GitError> {
+        if self.find_ref(name)? == Some(commit) {
+            return Ok(false);
+        }
+        self.move_refs(&[RefMove { name, new: Some(commit), old: None }], "arborist: saved")?;
+        Ok(true)
     }
 
     /// The recorded value of an owned ref, `Some(None)` if it should not exist; `None` if the ref is not owned.

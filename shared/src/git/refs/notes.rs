@@ -1,10 +1,7 @@
 //! Notes: commits without files, each at a ref, whose message is a subject for people and JSON. Sessions, the merge queue and claims
 //! keep what they know in them. They are listed in one call. Reads and writes git's own notes, too.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Mutex};
 
 use serde::Serialize;
 
@@ -13,6 +10,7 @@ use crate::{
         GitError, RawCommit, Ref, Repository, Signing, command::checked, copy_aside,
         refs::ref_files::RefValue, report_moved,
     },
+    mutex::MutexExt,
     name::{ObjectKind, Oid},
     process::RunningProgram,
     safe_files,
@@ -24,7 +22,7 @@ static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// Remembers a ref that is left out. Each is reported once.
 pub fn skip_ref(name: &str, why: &str) {
-    let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut skipped = SKIPPED.hold();
     if skipped.iter().all(|(known, _)| known != name) {
         skipped.push((name.to_owned(), why.to_owned()));
     }
@@ -33,20 +31,20 @@ pub fn skip_ref(name: &str, why: &str) {
 /// Whether a ref was left out.
 #[must_use]
 pub fn has_skipped_refs() -> bool {
-    !SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    !SKIPPED.hold().is_empty()
 }
 
 /// The refs below a prefix that were left out so far, each with the reason.
 #[must_use]
 pub fn list_skipped_refs(prefix: &str) -> Vec<(String, String)> {
-    let skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let skipped = SKIPPED.hold();
     skipped.iter().filter(|(name, _)| name.starts_with(prefix)).cloned().collect()
 }
 
 /// The refs that were left out, each with the reason.
 #[must_use]
 pub fn take_skipped_refs() -> Vec<(String, String)> {
-    std::mem::take(&mut SKIPPED.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut SKIPPED.hold())
 }
 
 /// A running list of refs and messages.
@@ -215,7 +213,7 @@ impl Repository {
         }
         let file = self.common_dir.join(name);
         if let Ok(copy) = copy_aside(&self.common_dir, &file) {
-            report_moved(file, copy);
+            report_moved(&file, &copy);
         }
         self.remove_invalid_ref(name).map(|()| true)
     }

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write as _,
     path::PathBuf,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard},
 };
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
             user_refs::{RefSource, UserRefs, compare_user_refs, is_user_ref},
         },
     },
+    mutex::MutexExt,
     name::{BranchName, Oid},
 };
 
@@ -285,12 +286,12 @@ impl OwnedRefs {
     }
 
     pub(in crate::git) fn of(repository: &Repository) -> Self {
-        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = TABLES.hold();
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
 
     pub(in crate::git) fn lock(&self) -> MutexGuard<'_, RefTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hold()
     }
 }
 

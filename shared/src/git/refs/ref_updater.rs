@@ -13,11 +13,12 @@ use std::{
     collections::HashMap,
     io::BufRead,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     git::{GitCommand, GitError, Repository, git_dir_id::GitDirId},
+    mutex::MutexExt,
     process::RunningProgram,
 };
 
@@ -42,7 +43,7 @@ type RefUpdater = Arc<Mutex<Option<RunningProgram>>>;
 
 impl RefUpdaters {
     fn find(&self, (git_dir, why, is_confined): UpdaterKey) -> RefUpdater {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.hold();
         if is_confined {
             // One that was started before is not used again.
             all.remove(&(git_dir.clone(), why.clone(), false));
@@ -60,7 +61,7 @@ impl Repository {
     ) -> Result<TransactionEnd, GitError> {
         let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone(), self.confines_refs()));
         // Under the table of owned refs; held until the transaction has ended.
-        let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = updater.hold();
         self.git_dir_ids.iter().try_for_each(GitDirId::require)?;
         let mut running = match slot.take() {
             Some(running) => running,

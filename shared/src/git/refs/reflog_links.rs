@@ -6,12 +6,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
 use crate::{
     git::Repository,
     message::visible,
+    mutex::MutexExt,
     safe_files::{self, FileKind},
 };
 
@@ -30,10 +31,6 @@ struct LinkedReflogs {
 /// By common git directory.
 static LINKED_REFLOGS: Mutex<BTreeMap<PathBuf, LinkedReflogs>> = Mutex::new(BTreeMap::new());
 
-fn known() -> MutexGuard<'static, BTreeMap<PathBuf, LinkedReflogs>> {
-    LINKED_REFLOGS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Repository {
     /// Remembers which reflogs are links of the user. Call this before a child starts; only the first call counts.
     pub(in crate::git) fn remember_reflog_links(&self) {
@@ -41,13 +38,13 @@ impl Repository {
             users: self.list_irregular_reflogs().into_iter().collect(),
             removed: Vec::new(),
         };
-        known().entry(self.common_dir.clone()).or_insert_with(find);
+        LINKED_REFLOGS.hold().entry(self.common_dir.clone()).or_insert_with(find);
     }
 
     /// Removes links that were planted in the place of the reflogs of these refs, or of `HEAD` of this worktree, to which
     /// git appends if one of the refs is checked out.
     pub(in crate::git) fn clear_reflogs_of<'n>(&self, names: impl Iterator<Item = &'n str>) {
-        let mut known = known();
+        let mut known = LINKED_REFLOGS.hold();
         let Some(known) = known.get_mut(&self.common_dir) else { return };
         for name in names.chain(["HEAD"]) {
             let is_own = !name.contains('/') || OF_WORKTREE.iter().any(|prefix| name.starts_with(prefix));
@@ -60,7 +57,7 @@ impl Repository {
 
     /// Removes links that were planted in the place of any reflog.
     pub(in crate::git) fn clear_reflogs(&self) {
-        let mut known = known();
+        let mut known = LINKED_REFLOGS.hold();
         let Some(known) = known.get_mut(&self.common_dir) else { return };
         let odd = self.list_irregular_reflogs();
         known.removed.extend(odd.iter().filter_map(|path| self.clear(&known.users, path)));
@@ -68,7 +65,7 @@ impl Repository {
 
     /// Messages about links that were removed since the last call.
     pub(in crate::git) fn take_removed_reflog_links(&self) -> Vec<String> {
-        let mut known = known();
+        let mut known = LINKED_REFLOGS.hold();
         let mut removed = known
             .get_mut(&self.common_dir)
             .map(|known| std::mem::take(&mut known.removed))

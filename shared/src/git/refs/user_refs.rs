@@ -4,14 +4,11 @@
 //! the name of a branch, and remote-tracking refs that changed are reported. So are commits that reflogs have lost, and
 //! what was staged in the user's checkouts.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     git::{
-        Repository,
+        Repository, add_notice,
         index::users_index::{OwnCheckout, StagedState},
         refs::{
             moved_refs::save,
@@ -38,21 +35,6 @@ const OF_LINKED_WORKTREES: &str = "worktrees/";
 const WORKTREE_REFS: [&str; 4] = ["HEAD", "refs/worktree", "refs/bisect", "refs/rewritten"];
 /// With more loose refs than this, they are compared only at the end of a run. Reading this many takes about 5 ms.
 const MAX_LOOSE: usize = 500;
-
-/// Messages about changes by other processes that are reported to the user, and neither undone nor blamed on a task: it
-/// may have been the user.
-static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Adds a message for the summary of the run.
-pub fn add_notice(words: String) {
-    NOTICES.lock().unwrap_or_else(PoisonError::into_inner).push(words);
-}
-
-/// The messages since the last call.
-#[must_use]
-pub fn take_notices() -> Vec<String> {
-    std::mem::take(&mut NOTICES.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 /// Whether a ref may be the user's.
 pub(in crate::git) fn is_user_ref(name: &str) -> bool {

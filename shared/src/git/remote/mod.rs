@@ -9,7 +9,7 @@ pub(super) mod upstream;
 use std::{ffi::OsStr, path::Path, time::Duration};
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{FetchDepth, GitCommand, GitError, Repository, command::without_prefix},
     message::visible,
     name::{BranchName, Oid},
@@ -90,17 +90,12 @@ pub enum RemoteError {
 }
 
 impl Explain for RemoteError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Unreached { .. } => Exit::Fatal,
-            Self::Git(error) => error.exit(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unreached { trouble, .. } => trouble.hint().map(str::to_owned),
-            Self::Git(error) => error.hint(),
+            Self::Unreached { trouble, .. } => {
+                Explanation { exit: Exit::Fatal, hint: trouble.hint().map(str::to_owned) }
+            }
+            Self::Git(error) => error.explain(),
         }
     }
 }

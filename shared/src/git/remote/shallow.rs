@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt};
 
 use crate::{
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Explanation},
     git::{GitError, Network, RemoteError, Repository, shown_url},
     name::Oid,
     safe_files,
@@ -53,19 +53,11 @@ fn unfetched(error: RemoteError) -> DeepenError {
 }
 
 impl Explain for DeepenError {
-    fn exit(&self) -> Exit {
+    fn explain(&self) -> Explanation {
         match self {
-            Self::Apart { .. } | Self::Unfetched { .. } => Exit::Fatal,
-            Self::Git(error) => error.exit(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Apart { .. } | Self::Unfetched { .. } => {
-                Some("when the remote can be reached, fetch the history with: git fetch --unshallow".into())
-            }
-            Self::Git(error) => error.hint(),
+            Self::Apart { .. } | Self::Unfetched { .. } => Exit::Fatal
+                .hint("when the remote can be reached, fetch the history with: git fetch --unshallow"),
+            Self::Git(error) => error.explain(),
         }
     }
 }

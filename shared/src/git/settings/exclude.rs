@@ -1,15 +1,10 @@
 //! Adds lines to the repository's exclude file, which applies to all checkouts, and removes them.
 
-use std::{
-    collections::BTreeSet,
-    io,
-    path::Path,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, io, path::Path, sync::Mutex, time::Duration};
 
 use crate::{
     git::{GitError, Repository, files::planted_repositories::is_worktree_link},
+    mutex::MutexExt,
     process::{Cancel, FileLock},
     safe_files,
 };
@@ -27,7 +22,7 @@ static OWN_LINES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// file, which another process may have made.
 #[must_use]
 pub fn is_own_exclude(file: &Path, line: &[u8]) -> bool {
-    let own = OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = OWN_LINES.hold();
     std::str::from_utf8(line).is_ok_and(|line| own.contains(line) || hides_worktree(file, line))
 }
 
@@ -63,7 +58,7 @@ impl Repository {
         if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
-        OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
+        OWN_LINES.hold().insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
         add(&file, note, line)

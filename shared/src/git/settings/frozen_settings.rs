@@ -14,7 +14,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -24,6 +24,7 @@ use crate::{
         GitCommand, GitError, PrivateIndex, Repository, confined::Helpers, files::folder_watch::FolderWatch,
         settings::harmless_settings::SettingEntry,
     },
+    mutex::MutexExt,
     process::{Program, is_process_alive},
     safe_files::{self, ChangeStamp, FileKind},
 };
@@ -117,7 +118,7 @@ impl Repository {
             return Ok(());
         }
         let mut settings = self.read_settings()?;
-        let earlier = known.or_else(|| frozen().get(&self.common_dir).cloned());
+        let earlier = known.or_else(|| FROZEN.hold().get(&self.common_dir).cloned());
         if let Some(earlier) = earlier {
             settings.outer.clone_from(&earlier.settings.outer);
             settings.named.clone_from(&earlier.settings.named);
@@ -130,7 +131,8 @@ impl Repository {
     pub(in crate::git) fn freeze_excluded(&self, line: &str) -> Result<(), GitError> {
         let is_of_this_repository =
             |(_, known): &(&PathBuf, &Arc<FrozenSettings>)| known.common_dir == self.common_dir;
-        let known: Vec<(PathBuf, Settings)> = frozen()
+        let known: Vec<(PathBuf, Settings)> = FROZEN
+            .hold()
             .iter()
             .filter(is_of_this_repository)
             .map(|(key, known)| (key.clone(), known.settings.clone()))
@@ -188,7 +190,7 @@ impl Repository {
     }
 
     fn find_recorded(&self) -> Option<Arc<FrozenSettings>> {
-        let frozen = frozen();
+        let frozen = FROZEN.hold();
         let shared = || frozen.get(&self.common_dir).filter(|found| !found.settings.has_variants);
         frozen.get(&self.git_dir).or_else(shared).cloned()
     }
@@ -205,7 +207,7 @@ impl Repository {
             }
         };
         let made = Arc::new(made);
-        let old = frozen().insert(key, Arc::clone(&made));
+        let old = FROZEN.hold().insert(key, Arc::clone(&made));
         // A git of another thread may just be starting with the old copy, so that is removed at the end of the process.
         if let Some(old) = old {
             retired().push(old.dir.clone());
@@ -478,19 +480,15 @@ fn linked_names(common_dir: &Path) -> Vec<PathBuf> {
     names
 }
 
-fn frozen() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<FrozenSettings>>> {
-    FROZEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Folders to remove at the end of the process, such as copies that were replaced.
 fn retired() -> MutexGuard<'static, Vec<PathBuf>> {
     static RETIRED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
+    RETIRED.hold()
 }
 
 /// Removes the copies of this process. Call this when it starts no git any more.
 pub fn remove_frozen_settings() {
-    let copies = std::mem::take(&mut *frozen());
+    let copies = std::mem::take(&mut *FROZEN.hold());
     let retired = std::mem::take(&mut *retired());
     for dir in copies.into_values().map(|copy| copy.dir.clone()).chain(retired) {
         let _ = safe_files::remove_all(&dir);

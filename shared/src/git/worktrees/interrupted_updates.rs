@@ -10,27 +10,17 @@ use std::{
     fs,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use crate::{
     git::{
         GitError, NewCommit, RefMove, Repository, Signing, TreeChange, command::checked,
-        files::snapshot::index_info,
+        files::snapshot::index_info, notices::report_saved_files,
     },
     name::{BranchName, ObjectKind, Oid},
     process::{FileLock, ProcessError},
     safe_files,
 };
-
-/// The refs with saved files that were not reported yet.
-static SAVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// The refs under which this process has saved files of a checkout since the last call.
-#[must_use]
-pub fn take_saved_files() -> Vec<String> {
-    std::mem::take(&mut SAVED.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 /// The note about one update.
 #[derive(Debug)]
@@ -237,12 +227,9 @@ impl Update<'_> {
         let new = NewCommit { tree, parent: self.from, message, author: None };
         let commit = self.here.write_commit(new, Signing::No)?;
         let name = self.branch.saved_landing_ref(commit);
-        // Otherwise the same files were saved within the same second.
-        if self.here.find_ref(&name)? != Some(commit) {
-            let save = RefMove { name: &name, new: Some(commit), old: None };
-            self.here.move_refs(&[save], "arborist: saved")?;
-        }
-        SAVED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        // It is there already if the same files were saved within the same second.
+        self.here.save_commit(&name, commit)?;
+        report_saved_files(&name);
         Ok(())
     }
 

@@ -4,11 +4,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     git::{GitError, Head, Repository, Stamp, Worktree},
+    mutex::MutexExt,
     name::{BranchName, Oid},
     safe_files,
 };
@@ -52,7 +53,7 @@ impl Repository {
         &self,
         signs: &WorktreeStamps,
     ) -> Result<Option<Vec<Worktree>>, GitError> {
-        let known = self.register.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.register.0.hold().clone();
         let is_same =
             |cached: &CachedWorktrees| cached.signs == *signs && cached.worktrees.len() <= MAX_CACHED;
         let Some(CachedWorktrees { mut worktrees, .. }) = known.filter(is_same) else {
@@ -76,7 +77,7 @@ impl Repository {
     pub(in crate::git) fn remember_worktrees(&self, signs: WorktreeStamps, worktrees: &[Worktree]) {
         let is_same = WorktreeStamps::of(self) == signs;
         let cached = is_same.then(|| CachedWorktrees { signs, worktrees: worktrees.to_vec() });
-        *self.register.0.lock().unwrap_or_else(PoisonError::into_inner) = cached;
+        *self.register.0.hold() = cached;
     }
 
     /// The branch or commit in the `HEAD` file of a worktree. `None` if only git can tell.

@@ -4,11 +4,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use crate::{
     git::Repository,
+    mutex::MutexExt,
     safe_files::{self, FileKind},
 };
 
@@ -26,14 +27,14 @@ impl Repository {
     /// Records a folder for worktrees that no other program uses. It need not exist.
     pub fn add_worktree_folder(&self, folder: &Path) {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = FOLDERS.hold();
         folders.entry(self.common_dir.clone()).or_default().insert(folder);
     }
 
     /// Everything in the folders for worktrees that is not a worktree.
     #[must_use]
     pub fn list_beside_worktrees(&self) -> BTreeSet<PathBuf> {
-        let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let folders = FOLDERS.hold();
         let folders = folders.get(&self.common_dir).cloned().unwrap_or_default();
         let entries = folders.iter().flat_map(|folder| safe_files::list_kinds(folder).unwrap_or_default());
         // These may lack their `.git`, if a child removed it or another process is removing the worktree.
@@ -47,7 +48,7 @@ impl Repository {
 /// The folders for worktrees of all repositories that this process has opened a pool for.
 #[must_use]
 pub fn list_worktree_folders() -> BTreeSet<PathBuf> {
-    let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let folders = FOLDERS.hold();
     folders.values().flatten().cloned().collect()
 }
 

@@ -13,7 +13,7 @@ use std::{
     io,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard},
     thread,
     time::{Duration, Instant},
 };
@@ -25,6 +25,7 @@ use crate::{
         move_aside,
         worktrees::{submodules::find_module_dirs, top_of_git_dir, worktree_link::WorktreeLink},
     },
+    mutex::MutexExt,
     process::FileLock,
     safe_files::{self, ChangeStamp, FileKind},
 };
@@ -279,12 +280,12 @@ pub(in crate::git) fn is_own_git_dir(git_dir: &Path) -> bool {
 
 impl GitDirTable {
     fn of(repository: &Repository) -> Self {
-        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = TABLES.hold();
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, GitDirStates> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hold()
     }
 }
 

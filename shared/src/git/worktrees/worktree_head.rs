@@ -73,7 +73,7 @@ impl Repository {
         let file = self.git_dir.join("index");
         let kept = move_aside(&self.git_dir, &file);
         let kept = kept.map_err(|source| GitError::File { path: file.display().to_string(), source })?;
-        report_moved(file, kept);
+        report_moved(&file, &kept);
         self.fill_index()
     }
 

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     fs::File,
     io::Write,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     history::{DENIED, Event},
     message::{Status, Step},
+    mutex::MutexExt,
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         ActiveRunner, AgentCall, CallObserver, CallReply, Expense, FinishedCall, OtherRepo, PipelineError,
@@ -65,14 +66,14 @@ impl Playback {
 
     /// Takes the next call of a task if it is a call for `step`, with the last replayed commits before it.
     fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, PlayedCommits)> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.hold();
         let calls = tasks.get_mut(task)?;
         calls.left.front().filter(|call| call.step == step)?;
         Some((calls.left.pop_front()?, calls.last.clone()))
     }
 
     fn keep(&self, task: &TaskId, last: PlayedCommits) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.hold();
         tasks.entry(task.clone()).and_modify(|calls| calls.last = last);
     }
 

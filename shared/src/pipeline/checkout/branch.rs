@@ -160,8 +160,6 @@ pub(in crate::pipeline) fn save_tree(
 pub(super) fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
     let folder = attempt.replace("refs/arborist/wip/", SAVED);
     let name = format!("{folder}-{}", tip.short());
-    if repository.list_refs(&[&name])?.is_empty() {
-        repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;
-    }
+    repository.save_commit(&name, tip)?;
     Ok(name)
 }

@@ -6,12 +6,13 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use crate::{
     git::{GitError, HiddenMarks, Repository, UncommittedFiles},
+    mutex::MutexExt,
     name::Oid,
     safe_files::{self, ChangeStamp, FileKind, OpenedFolder},
 };
@@ -90,12 +91,12 @@ static COPIES: Mutex<BTreeMap<PathBuf, Arc<BTreeSet<PathBuf>>>> = Mutex::new(BTr
 
 /// Records which files of a worktree are copies of ignored files of the user's. No task commits them.
 pub fn record_copies(top: &Path, paths: Arc<BTreeSet<PathBuf>>) {
-    COPIES.lock().unwrap_or_else(PoisonError::into_inner).insert(top.to_owned(), paths);
+    COPIES.hold().insert(top.to_owned(), paths);
 }
 
 /// The files of a worktree that are copies of files of the user's.
 pub(super) fn copies_in(top: &Path) -> Arc<BTreeSet<PathBuf>> {
-    let copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let copies = COPIES.hold();
     copies.get(top).cloned().unwrap_or_default()
 }
 
@@ -116,7 +117,7 @@ pub struct IgnoredChanges {
 impl IgnoredFiles {
     /// A task begins in a worktree with this tree. `log_dir` is the folder of logs.
     pub fn begin(&self, repository: &Repository, tree: Oid, log_dir: &str) -> Result<(), GitError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.hold();
         state.found = IgnoredChanges::default();
         // The reviewers of later tasks are told what a task left that failed, because their tests see it.
         let is_accepted = std::mem::take(&mut state.is_accepted);
@@ -144,20 +145,20 @@ impl IgnoredFiles {
 
     /// The task is complete: its reviewer accepted what it left.
     pub fn accept(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_accepted = true;
+        self.0.hold().is_accepted = true;
     }
 
     /// The ignored files before the first task of the run.
     #[must_use]
     pub fn users_files(&self) -> Arc<UsersIgnoredFiles> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.hold();
         state.run.as_ref().map(|run| Arc::clone(&run.ignored)).unwrap_or_default()
     }
 
     /// A task begins in a worktree that no other task works in. Files that appeared since the last look were made by a
     /// child of another task, and the tests of this one will see them.
     pub fn continue_from_last_look(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.hold();
         state.found = IgnoredChanges::default();
         if std::mem::take(&mut state.is_accepted)
             && let Some(last) = state.last.take()
@@ -180,7 +181,7 @@ impl IgnoredFiles {
         let UncommittedFiles { ignored: now, others } = repository.list_uncommitted(tree)?;
         let (logs, has_more_logs) = list_others_logs(repository.top(), log_dir);
         let others = stamped(repository.top(), &others);
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.hold();
         let log_dir = format!("{}/", log_dir.trim_matches('/')).into_bytes();
         let is_in = |path: &[u8], folder: &[u8]| folder.ends_with(b"/") && path.starts_with(folder);
         let was_there = |path: &Vec<u8>| {
@@ -226,7 +227,7 @@ impl IgnoredFiles {
     /// Returns what the last look found.
     #[must_use]
     pub fn found(&self) -> IgnoredChanges {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).found.clone()
+        self.0.hold().found.clone()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     io::Write,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     git::RefMove,
     message::last_chars,
+    mutex::MutexExt,
     name::{Oid, TaskId},
     pipeline::{
         ConcurrentChildren, KnownRed, PipelineError, Redaction, TestObservation, TestTally, ran_no_tests,
@@ -73,12 +74,12 @@ pub struct GateResults(Mutex<HashMap<(Oid, String), GateRecord>>);
 
 impl GateResults {
     fn find(&self, tree: Oid, gate: &Gate) -> Option<GateRecord> {
-        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.0.hold();
         results.get(&(tree, gate.key())).cloned()
     }
 
     fn keep(&self, result: &GateRecord) {
-        let mut results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.0.hold();
         results.insert((result.tree, result.gate.key()), result.clone());
     }
 }

@@ -51,10 +51,7 @@ impl GitQueue<'_> {
     pub(super) fn save(&self, ticket: &Ticket, commit: Oid) -> Result<String, QueueError> {
         let Ticket { scope, task, .. } = ticket;
         let name = saved_ref(&format!("{}/{task}", scope.component()), "conflict", commit);
-        if self.repository.find_ref(&name)?.is_none() {
-            let save = RefMove { name: &name, new: Some(commit), old: None };
-            self.repository.move_refs(&[save], "arborist: saved")?;
-        }
+        self.repository.save_commit(&name, commit)?;
         Ok(name)
     }
 }

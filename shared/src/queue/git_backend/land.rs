@@ -1,9 +1,6 @@
 //! Lands: writes merge commits, moves the target, and verifies the result.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::PoisonError,
-};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     GitQueue, gating,
@@ -15,6 +12,7 @@ use crate::{
     coordination::{PublishedLanding, SharedLanding},
     git::{RefMove, note_landing},
     message::{Body, Key, Message, Status, Subject, SubjectParts},
+    mutex::MutexExt,
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
@@ -175,7 +173,7 @@ impl GitQueue<'_> {
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
         // checked: after the push below, the landing must not be refused there. Taken before all other mutexes.
-        let _checkouts = self.options.memory.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let _checkouts = self.options.memory.other_checkouts.hold();
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,
             OtherMoves::Overtaken => return Ok(Published::Moved),

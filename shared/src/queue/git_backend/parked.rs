@@ -3,13 +3,14 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
 
 use super::{GitQueue, resolution_review::Resolved};
 use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
+    mutex::MutexExt,
     name::{Oid, TaskId},
     queue::{
         Gate, GateVerdict, QueueError, QueueEvent, RememberedResults, StoredTicket, TargetTip, Ticket,
@@ -22,12 +23,12 @@ static PARKED_OR_CHECKED: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::d
 
 /// Whether this process has parked or checked this landing.
 pub(in crate::queue) fn is_known(parked: Oid) -> bool {
-    PARKED_OR_CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&parked)
+    PARKED_OR_CHECKED.hold().contains(&parked)
 }
 
 /// Remembers a landing as checked.
 pub(in crate::queue) fn note(parked: Oid) {
-    PARKED_OR_CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
+    PARKED_OR_CHECKED.hold().insert(parked);
 }
 
 /// One of the parked landings.

@@ -1,12 +1,10 @@
 //! Which resolutions may land: those that this process has accepted, and others only after checks and a review.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Mutex};
 
 use super::{GitQueue, handover::place_of, resolution_review::Resolved, resolving::ResolverCalls};
 use crate::{
+    mutex::MutexExt,
     name::Oid,
     queue::{QueueError, QueueEvent, Ticket},
 };
@@ -17,11 +15,11 @@ pub struct Resolutions(Mutex<HashSet<Oid>>);
 
 impl Resolutions {
     pub(super) fn add(&self, commit: Oid) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
+        self.0.hold().insert(commit);
     }
 
     fn has(&self, commit: Oid) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+        self.0.hold().contains(&commit)
     }
 }
 

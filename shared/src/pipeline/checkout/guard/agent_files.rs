@@ -4,7 +4,7 @@
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde_json::{Map, Value};
@@ -17,6 +17,7 @@ use crate::{
     agent::{ProtectedKind, ProtectedPath},
     git::{add_notice, copy_aside},
     message::visible,
+    mutex::MutexExt,
     safe_files::{self, FileEvents, FileKind},
 };
 
@@ -155,7 +156,7 @@ impl AgentWatch {
 }
 
 fn lock(files: &Mutex<AgentFiles>) -> MutexGuard<'_, AgentFiles> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
+    files.hold()
 }
 
 /// Whether this is a file, or a folder with a file at some depth.

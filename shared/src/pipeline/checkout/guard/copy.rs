@@ -5,7 +5,7 @@ use std::{
     fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     git::{copy_aside, is_own_exclude, move_aside, runs_nothing},
+    mutex::MutexExt,
     safe_files::{self, ChangeStamp, Enclosure, FileKind},
 };
 
@@ -72,7 +73,7 @@ impl FileState {
 
     fn known_or_read(path: &Path, found: &fs::Metadata, running_children: RunningChildren) -> Self {
         let stamp = ChangeStamp::of(found);
-        let mut read = KNOWN_CONTENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = KNOWN_CONTENT.hold();
         if let Some((known, there)) = read.get(path)
             && *known == stamp
         {
@@ -186,7 +187,7 @@ impl WatchedCopy {
             there.entry(path).or_insert(found);
         }
         items.extend(folders);
-        for (path, before) in UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (path, before) in UNRESTORED.hold().iter() {
             if inside.iter().any(|top| path.starts_with(top)) {
                 there.insert(path.clone(), before.clone());
             }
@@ -331,7 +332,7 @@ impl WatchedCopy {
             _ => ", and was restored",
         };
         let written = cleared.and_then(|kept| write(path, before).map(|()| kept));
-        let mut unrestored = UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unrestored = UNRESTORED.hold();
         match &written {
             Ok(_) => unrestored.remove(path),
             Err(_) => unrestored.insert(path.to_owned(), (watch_mode, before.clone())),

@@ -6,7 +6,7 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     git::{Repository, find_state_folder, remove_at_end},
+    mutex::MutexExt,
     name::digest,
     process::is_process_alive,
     safe_files,
@@ -34,7 +35,7 @@ pub(super) fn record(common_dir: &Path, states: &PathStates) {
     static WRITTEN: Mutex<BTreeMap<PathBuf, PathStates>> = Mutex::new(BTreeMap::new());
     let Some(folder) = find_state_folder() else { return };
     let file = folder.join(FOLDER).join(format!("{}-{}", std::process::id(), repository_key(common_dir)));
-    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut written = WRITTEN.hold();
     if written.get(&file) == Some(states) {
         return;
     }

@@ -18,7 +18,7 @@ mod worktree_folders;
 use std::{
     collections::{BTreeSet, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use added_submodules::{CheckoutLinks, Modules};
@@ -36,6 +36,7 @@ use worktree_folders::BesideWorktrees;
 use crate::{
     agent::{ProtectedPath, Runner},
     git::{Repository, UsersMarks},
+    mutex::MutexExt,
     pipeline::checkout::violations::Violations,
     process::{ChildReach, retake_lost_locks},
     settings::ReviewsIn,
@@ -200,12 +201,12 @@ impl ConfigGuard {
     }
 
     fn repos(&self) -> MutexGuard<'_, GuardedRepos> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hold()
     }
 }
 
 fn lock(state: &Mutex<RepoState>) -> MutexGuard<'_, RepoState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.hold()
 }
 
 /// Copies what is watched for one worktree: its git directory, the folder of hooks in the worktree, and the `.git` file

@@ -7,7 +7,7 @@ use std::{
     ffi::OsStr,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::{
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},
+    mutex::MutexExt,
     safe_files::{self, FileKind, FolderEntry},
 };
 
@@ -172,7 +173,7 @@ impl NamedFiles {
     /// Finds what the configuration names. If it cannot be read, it names nothing; git itself refuses to work with it
     /// then.
     pub(super) fn find(repository: &Repository) -> Self {
-        let mut known = KNOWN_NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_NAMED.hold();
         let known = known.get_or_insert_default();
         let found = known.entry(repository.common_dir.clone());
         let found = found.or_insert_with(|| Arc::new(Self::read(repository).unwrap_or_default()));
@@ -181,7 +182,7 @@ impl NamedFiles {
 
     /// The files and folders of hooks that the configuration of other repositories names.
     fn find_of_others(repository: &Repository) -> Vec<PathBuf> {
-        let mut known = KNOWN_NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_NAMED.hold();
         let others = known.get_or_insert_default().iter().filter(|(dir, _)| **dir != repository.common_dir);
         let named = others.flat_map(|(_, named)| named.files.iter().chain(&named.hooks));
         named.filter(|path| path.is_absolute()).map(|path| safe_files::resolved(path)).collect()
@@ -299,7 +300,7 @@ fn programs(common: &Path) -> Vec<PathBuf> {
 /// Files that the configuration of a submodule, or of another repository, names. Determined once; submodules that a child adds are moved away.
 pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
     static NAMED_FILES: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
-    let mut known = NAMED_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = NAMED_FILES.hold();
     let found = known.entry(module.to_owned()).or_insert_with(|| {
         let config = Config::load_file(repository, &module.join("config"));
         let (mut files, in_worktrees) =
@@ -532,7 +533,7 @@ fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
 /// path that a child removes from the index stays known.
 pub(super) fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     static GITLINKS: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
-    let mut known = GITLINKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = GITLINKS.hold();
     let known = known.entry(repository.common_dir.clone()).or_insert_with(|| {
         let tree = repository.head.commit.and_then(|commit| repository.tree_of(commit).ok());
         let found = tree.and_then(|tree| repository.list_gitlinks_of(tree).ok());

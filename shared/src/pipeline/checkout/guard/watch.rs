@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -26,6 +26,7 @@ use crate::{
         SettingsChange,
     },
     message::visible,
+    mutex::MutexExt,
     pipeline::checkout::violations::Violations,
     process::{FolderWriter, OthersReach},
 };
@@ -120,7 +121,7 @@ impl CheckoutWatch {
     /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
     /// it started have ended. From now on the index can be trusted again.
     pub fn end(&self) -> Violations {
-        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.work_place.hold().take());
         self.run.iter().for_each(RunWatch::leave);
         let found = self.restore();
         trust_index_again(&self.repository);
@@ -255,7 +256,7 @@ impl RepoWatch {
     }
 
     fn leave(&self) {
-        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.work_place.hold().take());
     }
 
     /// Restores files that git obeys, and returns messages about everything that was restored since the watch began.

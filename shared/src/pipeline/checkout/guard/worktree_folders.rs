@@ -1,14 +1,13 @@
 //! Guards the folders that contain the worktrees: tools search the parents of their folder, so a file that a child puts
 //! there would decide the tests and reviews of all tasks.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Mutex};
 
 use super::added_submodules::move_away;
-use crate::git::{Repository, add_notice};
+use crate::{
+    git::{Repository, add_notice},
+    mutex::MutexExt,
+};
 
 /// What existed beside the worktrees.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ impl BesideWorktrees {
     pub(super) fn find(repository: &Repository) -> Self {
         static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         let known = repository.list_beside_worktrees();
-        let mut reported = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = TOLD.hold();
         for path in &known {
             if reported.insert(path.clone()) {
                 add_notice(format!(
