@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    CallSource, OpenRun, Planned, RunListener,
-    request::{TEST, secrets},
-};
+use super::{CallSource, OpenRun, Planned, RunListener, recorded_options::TEST, request::secrets};
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,

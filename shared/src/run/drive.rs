@@ -8,7 +8,8 @@ use anyhow::Context;
 use super::{
     CallSource, EndedRun, OpenRun, Planned, RunListener,
     monitor::RunMonitor,
-    request::{options_with_secrets, recorded_words, secrets},
+    recorded_options::{options_with_secrets, recorded_words},
+    request::secrets,
 };
 use crate::{
     event::{EventKind, RunEvent, RunOpening},

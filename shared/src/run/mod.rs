@@ -27,6 +27,7 @@ mod opening;
 mod other_clones;
 mod planned;
 mod pushes;
+mod recorded_options;
 mod recovery;
 mod refuse_in_step;
 mod repositories;
@@ -44,12 +45,10 @@ pub use continue_command::Continuation;
 pub use listener::RunListener;
 pub use opening::{OpenRun, RunHost};
 pub use planned::{Planned, PromptPreview, find_plan};
+pub use recorded_options::{OptionArgument, OptionKind, RECORDED, RecordedOption, TEST, option_approvals};
 pub use recovery::recover_branch;
 pub use refuse_in_step::{refuse_here_in_step, refuse_in_step};
-pub use request::{
-    CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
-    option_approvals, require_given, test_approval,
-};
+pub use request::{CallSource, LaneRequest, RunRequest, SingleTask, dollars, require_given, test_approval};
 pub use session_records::{InheritedOptions, replay_only_error};
 pub use shared_work::{DEFAULT_REMOTE, SharedWork};
 pub use submission::PlannedSubmission;
