@@ -326,10 +326,13 @@ fn sole_line(printed: &str) -> Option<&str> {
 }
 
 /// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command
+/// The name of the gate that is the run's test command.
+pub const TEST_GATE: &str = "test";
+
 /// gated. After a passed test, the commits up to the end of the task add only a report. Unreadable history counts as
-/// not passed.
+/// not passed. A landing records only the names of its gates: `gates_are_tests` says that [`TEST_GATE`] is the test command.
 #[must_use]
-pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
+pub fn has_passed(repository: &Repository, commit: Oid, gates_are_tests: bool) -> bool {
     let mut next = Some(commit);
     for _ in 0..MAX_COMMITS {
         let Some(Ok(found)) = next.map(|commit| repository.load_commits(&[commit])) else { return false };
@@ -339,7 +342,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
             Status::TestPass => return is_proof(&message),
             Status::Merge => {
                 let gates = message.trailers.get(Key::Gate).unwrap_or_default();
-                return gates.split(", ").any(|gate| gate == "test");
+                return gates_are_tests && gates.split(", ").any(|gate| gate == TEST_GATE);
             }
             Status::Complete | Status::ReviewApproved | Status::RunStart => next = raw.parents().next(),
             _ => return false,

@@ -40,7 +40,8 @@ impl Gardener<'_> {
             history.id != task.id && is_leaf && !history.state().is_done() && history.state.commit.is_some()
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;
-        (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
+        let has_passed = has_passed(&checkout.repository, checkout.tip.head, self.resources.gates_are_tests);
+        (!has_passed).then(|| found.id.clone())
     }
 
     /// The work of other tasks that have failed, as far as it is in the checkout.

@@ -37,7 +37,9 @@ mod work_state;
 mod worker;
 
 pub use advice::continue_in_lane;
-pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, UntriedOutside, has_passed};
+pub use baseline::{
+    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
+};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, TypedOptions};

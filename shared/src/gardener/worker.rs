@@ -56,6 +56,8 @@ pub struct RunResources<'a> {
     pub lanes: Option<&'a Lanes<'a>>,
     /// Their lanes in the other repositories.
     pub other_lanes: Arc<Vec<OtherLanes>>,
+    /// Whether the gate [`TEST_GATE`](super::TEST_GATE) is the run's test command.
+    pub gates_are_tests: bool,
 }
 
 impl<'a> RunResources<'a> {

@@ -266,6 +266,7 @@ impl OpenRun {
             sections: &self.workspace.sections,
             lanes,
             other_lanes: Arc::default(),
+            gates_are_tests: self.options.test_command.as_deref().is_some_and(|test| self.is_test_gate(test)),
         })
     }
 }
