@@ -166,15 +166,41 @@ pub enum GardenerError {
     LostTestCommand { tested: TaskId, untested: TaskId },
     #[error("task '{task}' was started on its own branch, '{branch}'")]
     StartedInLane { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
-    /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
-    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{why}")]
-    NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
+    /// The reason is `None` if the task is not queued or waits for its turn.
+    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{}", words_on_delay(.why.as_ref()))]
+    NotLanded { task: TaskId, branch: BranchName, why: Option<LandingDelay>, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
     #[error("{} {} already done here, in the run of '{branch}'; a new run would do {} again", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" }, if .tasks.len() == 1 { "it" } else { "them" })]
     Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
+}
+
+/// Why a complete task has not landed, as its ticket says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LandingDelay {
+    /// It has a conflict, with these words about it.
+    Conflict(String),
+    /// Another reason.
+    Other(String),
+}
+
+impl LandingDelay {
+    fn of(ticket: &Ticket) -> Option<Self> {
+        let reason = ticket.reason()?;
+        let is_conflict = matches!(ticket.state, TicketState::Conflict { .. });
+        Some(if is_conflict { Self::Conflict(reason) } else { Self::Other(reason) })
+    }
+}
+
+/// The reason as the end of a sentence.
+fn words_on_delay(why: Option<&LandingDelay>) -> String {
+    match why {
+        Some(LandingDelay::Conflict(reason)) => format!(" because of a conflict: {reason}"),
+        Some(LandingDelay::Other(reason)) => format!(": {reason}"),
+        None => String::new(),
+    }
 }
 
 /// The options of a command that hints repeat, as they are typed. Each has a space before it.
@@ -220,14 +246,7 @@ impl GardenerError {
             // Whoever cannot find out more says what the queue says.
             let _ = ticket.update_state(repository, run, None);
         }
-        let why =
-            match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
-                (Some(TicketState::Conflict { .. }), Some(reason)) => {
-                    format!(" because of a conflict: {reason}")
-                }
-                (_, Some(reason)) => format!(": {reason}"),
-                _ => String::new(),
-            };
+        let why = ticket.as_ref().and_then(LandingDelay::of);
         let command = match &ticket {
             Some(ticket) if ticket.held.is_some() => LandingCommand::Status,
             Some(ticket) if ticket.state != TicketState::Waiting => ticket.state.command(),

@@ -65,7 +65,10 @@ impl<'a> Gardener<'a> {
                 state.other_workers.failures = 0;
                 true
             }
-            Err(error) => self.tolerate(state, error),
+            Err(error) => {
+                self.tolerate(state, error);
+                false
+            }
         }
     }
 
@@ -323,9 +326,7 @@ impl<'a> Gardener<'a> {
                         state.halt(Stop::Error(error));
                     }
                 }
-                Err(error) => {
-                    self.tolerate(state, error.into());
-                }
+                Err(error) => self.tolerate(state, error.into()),
             }
         }
     }
@@ -419,16 +420,16 @@ impl<'a> Gardener<'a> {
         state.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(state).is_some()
     }
 
-    /// Lets the run continue for a while if the remote is out of reach. Other errors end it. Returns false.
-    fn tolerate(&mut self, state: &mut WorkState<'_, 'a, '_>, error: GardenerError) -> bool {
+    /// Lets the run continue for a while if the remote is out of reach. Other errors end it.
+    fn tolerate(&mut self, state: &mut WorkState<'_, 'a, '_>, error: GardenerError) {
         if !is_unreached(&error) {
             state.halt(Stop::Error(error));
-            return false;
+            return;
         }
         state.other_workers.failures += 1;
         if state.other_workers.failures > MAX_REMOTE_FAILURES {
             state.halt(Stop::Error(error));
-            return false;
+            return;
         }
         if state.other_workers.failures == 1 {
             let mut words = format!("warning: {error}; trying again");
@@ -439,7 +440,6 @@ impl<'a> Gardener<'a> {
         }
         let delay = Duration::from_secs(1 << state.other_workers.failures.min(5));
         state.other_workers.next_look_at = Some(Instant::now() + delay);
-        false
     }
 
     /// Brings finished tasks of other workers here.
