@@ -13,12 +13,12 @@ use crate::{
 };
 
 /// The line for an event with `--verbose`; `None` for events that only the live view shows.
-pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
+pub(super) fn line(style: TextStyle, event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::StepBegins { name, attempt, step, by, .. } => {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
-            let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
+            let task = style.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
             Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
         }
         EventKind::Recorded { status, commit, why, changes, .. } => {
@@ -31,8 +31,8 @@ pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
                 Some(files) => format!(" ({files} files)"),
             };
             let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
-            let commit = brush.paint(Tone::Dim, &commit.short());
-            Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
+            let commit = style.paint(Tone::Dim, &commit.short());
+            Some(format!("  {commit} {task}{}{files}{why}", style.paint(tone, status.as_str())))
         }
         EventKind::Waits { seconds, chosen_by } => {
             let task = event.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
         EventKind::TurnCommitted { turn, repo, commit, words } => {
             let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
             let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
-            let commit = brush.paint(Tone::Dim, &commit.short());
+            let commit = style.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
         EventKind::Note { words, .. } => Some(plain_text(&with_task(event.task.as_ref(), words))),

@@ -221,9 +221,10 @@ impl Probe<'_> {
         let concurrent_children = self.places.first().map(|place| ConcurrentChildren::count(place));
         let before = concurrent_children.and_then(|concurrent_children| self.look(concurrent_children));
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
-        let company =
+        let other_writers =
             concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
-        if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, company) {
+        if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, other_writers)
+        {
             place.learn_own_writes(&before)?;
         }
         // What was undone is reported even if the user has stopped the run.
@@ -325,10 +326,10 @@ fn sole_line(printed: &str) -> Option<&str> {
     lines.next().filter(|line| lines.next().is_none() && line.len() <= LONGEST)
 }
 
-/// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command
 /// The name of the gate that is the run's test command.
 pub const TEST_GATE: &str = "test";
 
+/// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command
 /// gated. After a passed test, the commits up to the end of the task add only a report. Unreadable history counts as
 /// not passed. A landing records only the names of its gates: `gates_are_tests` says that [`TEST_GATE`] is the test command.
 #[must_use]

@@ -93,16 +93,15 @@ impl Gardener<'_> {
     pub(super) fn known_red(&self, task: &Task) -> KnownRed {
         let tests_first = self.plan.tests_first();
         if tests_first.is_empty() {
-            return self.fails_on_target_reason.clone();
+            return self.known_red.clone();
         }
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
-        let mut known = self.fails_on_target_reason.clone();
-        for (red, find_fixing_tasks) in tests_first.iter().filter(|(red, _)| *red != task.id) {
-            let is_open = find_fixing_tasks.is_empty()
-                || find_fixing_tasks.iter().any(|id| *id != task.id && !is_done(id));
-            let is_beside = find_fixing_tasks.contains(&task.id)
-                || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
+        let mut known = self.known_red.clone();
+        for (red, fixers) in tests_first.iter().filter(|(red, _)| *red != task.id) {
+            let is_open = fixers.is_empty() || fixers.iter().any(|id| *id != task.id && !is_done(id));
+            let is_beside =
+                fixers.contains(&task.id) || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
             let own =
                 KnownRed::of_task(&self.run, red).filter(|own| is_open && (is_beside || !own.is_unread()));
             known = own.map_or(known.clone(), |own| known.join(&own));

@@ -124,10 +124,10 @@ pub enum GardenerError {
     #[error("this run is of the plan '{frozen}', not of '{path}'")]
     OtherPlan { frozen: String, path: String },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
-    PlanChanged { path: String, difference: String, drift: Option<Box<UnacceptedChange>> },
+    PlanChanged { path: String, difference: String, change: Option<Box<UnacceptedChange>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
     #[error("'{path}' has changed since the run began{}{difference}", if .difference.is_empty() { "" } else { ":" })]
-    ConfigChanged { path: &'static str, difference: String, drift: Option<Box<UnacceptedChange>> },
+    ConfigChanged { path: &'static str, difference: String, change: Option<Box<UnacceptedChange>> },
     #[error("task '{task}' is forked: branches with different results for it were merged ({} and {})", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]
@@ -308,9 +308,9 @@ impl GardenerError {
 
     /// How a file changed that the run has accepted.
     #[must_use]
-    pub fn drift(&self) -> Option<&UnacceptedChange> {
+    pub fn unaccepted_change(&self) -> Option<&UnacceptedChange> {
         match self {
-            Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => drift.as_deref(),
+            Self::PlanChanged { change, .. } | Self::ConfigChanged { change, .. } => change.as_deref(),
             _ => None,
         }
     }
@@ -449,8 +449,9 @@ impl Explain for GardenerError {
             Self::NotReady { has_failed, options, .. } => advice_to_run_all(*has_failed, options),
             Self::OtherPlan { path, .. } => advice_on_other_plan(path),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
-                let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
-                format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
+                let change = self.unaccepted_change().map(|change| format!("{}\n", change.words()));
+                let change = change.unwrap_or_default();
+                format!("{change}accept the change with --accept-changes, or start a new run with --new-run")
             }
             Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
             Self::Reverted { task, reverted } => reverted.advice(task),

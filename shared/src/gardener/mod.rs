@@ -42,7 +42,7 @@ pub use baseline::{
 };
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
-pub use error::{GardenerError, TypedOptions};
+pub use error::{GardenerError, LandingDelay, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
 pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};
 pub use other_lanes::OtherLanes;
@@ -98,7 +98,7 @@ pub struct Gardener<'a> {
     /// Worktrees in other repositories, while no task uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
-    pub fails_on_target_reason: KnownRed,
+    pub known_red: KnownRed,
     /// Called for each event.
     pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }

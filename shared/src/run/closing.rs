@@ -160,14 +160,14 @@ impl OpenRun {
         let (Some(opening), Ok((tip, run))) = (log.opening(), self.scan_recorded_now()) else { return };
         let range = (opening.head, tip);
         for path in planned.path().into_iter().chain(TRACKED_FILES) {
-            let Ok(Some(drift)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
+            let Ok(Some(change)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
                 continue;
             };
             listener.warn(&visible(&format!(
                 "agents have changed '{path}'; this run does not use the new version, and the next one would stop"
             )));
             // The commands that restore a file are for the checkout of the branch.
-            let words = drift.words();
+            let words = change.words();
             let hints = words.lines().filter(|hint| {
                 self.session_worktree().is_none()
                     || hint.starts_with(char::is_numeric)

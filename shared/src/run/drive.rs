@@ -155,7 +155,7 @@ impl OpenRun {
         };
         let mut run = self.scan_at(newest)?;
         compare_elsewhere(&self.workspace.sections, &mut run)?;
-        let fails_on_target_reason = KnownRed::before_run(&self.repository, &run)?;
+        let known_red = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
         let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;
         let words = self.settings.session.transcripts;
@@ -184,7 +184,7 @@ impl OpenRun {
                 other_leases: Vec::new(),
             }),
             other_repos,
-            fails_on_target_reason,
+            known_red,
             on_event: Box::new(move |event| monitor.report(event)),
         })
     }

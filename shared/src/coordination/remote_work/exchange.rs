@@ -29,31 +29,31 @@ impl RemoteWork {
         self.refresh(&mut known)?;
         self.forget_landed(&mut known)?;
         let answer = self.ask_engine(&mut known);
-        let mut outlook = RemoteProgress { target: known.view.target, ..RemoteProgress::default() };
+        let mut remote_progress = RemoteProgress { target: known.view.target, ..RemoteProgress::default() };
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
             if found.is(ClaimState::Failed) {
-                outlook.failed.insert(task.clone());
+                remote_progress.failed.insert(task.clone());
             } else if let (true, Some(source)) = (found.is(ClaimState::Finished), source)
                 && !known.is_distrusted(found)
             {
-                outlook.finished.insert(task.clone(), source);
+                remote_progress.finished.insert(task.clone(), source);
             } else if !known.held.contains_key(task) && self.is_taken(&known, found) {
-                outlook.taken.insert(task.clone());
+                remote_progress.taken.insert(task.clone());
             }
         }
-        outlook.remarks.clone_from(&known.view.remarks);
-        outlook.remarks.extend(answer);
+        remote_progress.remarks.clone_from(&known.view.remarks);
+        remote_progress.remarks.extend(answer);
         let lander = known.view.lander.as_ref().filter(|_| known.lander.is_none());
-        outlook.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
+        remote_progress.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
         let is_new = |commit: &Oid| !known.obeyed.contains(commit);
         let own = |whose: &str| whose == ALL || whose == self.identity.name.as_str();
         let request = known.view.requests.iter().find(|(whose, commit, _)| own(whose) && is_new(commit));
         if let Some((_, commit, request)) = request.cloned() {
             known.obeyed.insert(commit);
-            outlook.request = Some(request);
+            remote_progress.request = Some(request);
         }
-        Ok(outlook)
+        Ok(remote_progress)
     }
 
     /// Claims a task.

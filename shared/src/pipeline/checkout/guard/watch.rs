@@ -66,7 +66,7 @@ struct RepoWatch {
     state: Arc<Mutex<RepoState>>,
     /// The number of messages that existed when the child began.
     known: usize,
-    homes: GitDirWatch,
+    git_dirs: GitDirWatch,
     objects: ObjectWatch,
     refs: RefWatch,
     /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
@@ -247,7 +247,7 @@ impl RepoWatch {
         Self {
             state,
             known: count,
-            homes: repository.watch_git_dirs(earlier),
+            git_dirs: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
             work_place: Mutex::new(top.map(FolderWriter::begin)),
@@ -269,7 +269,7 @@ impl RepoWatch {
             return found;
         }
         drop(state);
-        found.extend(self.homes.restore());
+        found.extend(self.git_dirs.restore());
         found.extend(self.objects.restore(&folders));
         found
     }

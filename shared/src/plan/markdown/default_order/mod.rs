@@ -38,23 +38,24 @@ pub(super) struct ImpliedRules {
 pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
     stated: &mut Stated,
     rules: ImpliedRules,
 ) {
-    let is_optional = if rules.skips_optional { optional(roles, family) } else { vec![false; roles.len()] };
+    let is_optional =
+        if rules.skips_optional { optional(roles, hierarchy) } else { vec![false; roles.len()] };
     let mut order = Order {
         drafts,
         roles,
-        family,
+        hierarchy,
         stated,
         rank: vec![0; roles.len()],
         late: vec![None; roles.len()],
-        guests: vec![Vec::new(); roles.len()],
+        late_tasks: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
         is_continued: vec![false; roles.len()],
-        has_optional: partly_optional(&is_optional, family),
+        has_optional: partly_optional(&is_optional, hierarchy),
         is_optional,
         keeps_tests: !rules.tests_first,
         steps_back: Cell::new(0),
@@ -65,13 +66,13 @@ pub(super) fn add_implied(
         order.has_unrelated[*who] = true;
     }
     for (who, needs) in order.stated.needs.iter().enumerate() {
-        let mut beside = needs.iter().filter(|on| family.parents[**on] == family.parents[who]);
+        let mut beside = needs.iter().filter(|on| hierarchy.parents[**on] == hierarchy.parents[who]);
         if let (Some(on), None) = (beside.next(), beside.next()) {
             order.is_continued[*on] = true;
         }
     }
     let parents: Vec<Option<usize>> = std::iter::once(None)
-        .chain((0..roles.len()).filter(|at| !family.children[*at].is_empty()).map(Some))
+        .chain((0..roles.len()).filter(|at| !hierarchy.children[*at].is_empty()).map(Some))
         .collect();
     let sequences: Vec<Vec<usize>> = parents.iter().map(|parent| order.sequence(*parent)).collect();
     for sequence in &sequences {
@@ -93,23 +94,23 @@ pub(super) fn add_implied(
 }
 
 /// Which nodes are optional: those with a star, and all in them.
-fn optional(roles: &[Role], family: &NodeParents) -> Vec<bool> {
+fn optional(roles: &[Role], hierarchy: &NodeParents) -> Vec<bool> {
     let mut is_optional: Vec<bool> = roles.iter().map(|role| role.is_optional).collect();
     // Children come after their parents.
     for at in 0..roles.len() {
-        is_optional[at] |= family.parents[at].is_some_and(|parent| is_optional[parent]);
+        is_optional[at] |= hierarchy.parents[at].is_some_and(|parent| is_optional[parent]);
     }
     is_optional
 }
 
 /// Which nodes have both optional tasks and others in them.
-fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
+fn partly_optional(is_optional: &[bool], hierarchy: &NodeParents) -> Vec<bool> {
     let mut has = vec![[false; 2]; is_optional.len()];
     for at in (0..is_optional.len()).rev() {
-        if family.children[at].is_empty() {
+        if hierarchy.children[at].is_empty() {
             has[at][usize::from(is_optional[at])] = true;
         }
-        if let Some(parent) = family.parents[at] {
+        if let Some(parent) = hierarchy.parents[at] {
             let [core, optional] = has[at];
             has[parent][0] |= core;
             has[parent][1] |= optional;
@@ -121,7 +122,7 @@ fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
 struct Order<'o> {
     drafts: &'o mut [DraftNode],
     roles: &'o [Role],
-    family: &'o NodeParents,
+    hierarchy: &'o NodeParents,
     stated: &'o mut Stated,
     /// The position of each node among its siblings.
     rank: Vec<usize>,
@@ -129,7 +130,7 @@ struct Order<'o> {
     /// the same.
     late: Vec<Option<usize>>,
     /// For each node, the late tasks that are done with it.
-    guests: Vec<Vec<usize>>,
+    late_tasks: Vec<Vec<usize>>,
     /// For each phase, what the phases beside it wait for.
     before: Vec<Vec<usize>>,
     /// Whether the plan says of a node that it need not wait for another.
@@ -198,20 +199,20 @@ impl Order<'_> {
     /// Finds tasks that wait for something in a later phase than their own.
     fn find_late(&mut self) {
         for who in 0..self.roles.len() {
-            let mut host: Option<usize> = None;
+            let mut awaited: Option<usize> = None;
             for on in &self.stated.needs[who] {
                 let Some((own, other)) = self.fork(who, *on) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
-                    let is_later = |host: usize| {
-                        self.family.chain(other).count() <= self.family.chain(host).count()
-                            && self.rank[other] > self.rank[host]
+                    let is_later = |awaited: usize| {
+                        self.hierarchy.chain(other).count() <= self.hierarchy.chain(awaited).count()
+                            && self.rank[other] > self.rank[awaited]
                     };
-                    host = Some(host.filter(|host| !is_later(*host)).unwrap_or(other));
+                    awaited = Some(awaited.filter(|awaited| !is_later(*awaited)).unwrap_or(other));
                 }
             }
-            if let Some(host) = host {
-                self.late[who] = Some(host);
-                self.guests[host].push(who);
+            if let Some(awaited) = awaited {
+                self.late[who] = Some(awaited);
+                self.late_tasks[awaited].push(who);
             }
         }
         self.find_late_followers();
@@ -229,11 +230,11 @@ impl Order<'_> {
         }
         while let Some(on) = open.pop() {
             for who in followers.remove(&on).unwrap_or_default() {
-                let Some(host) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
-                let Some((own, other)) = self.fork(who, host) else { continue };
+                let Some(awaited) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
+                let Some((own, other)) = self.fork(who, awaited) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
                     self.late[who] = Some(other);
-                    self.guests[other].push(who);
+                    self.late_tasks[other].push(who);
                     open.push(who);
                 }
             }
@@ -242,9 +243,9 @@ impl Order<'_> {
 
     /// The siblings at which the ways up from two nodes meet.
     fn fork(&self, who: usize, on: usize) -> Option<(usize, usize)> {
-        for own in self.family.chain(who) {
-            let parent = self.family.parents[own];
-            if let Some(other) = self.family.chain(on).find(|up| self.family.parents[*up] == parent) {
+        for own in self.hierarchy.chain(who) {
+            let parent = self.hierarchy.parents[own];
+            if let Some(other) = self.hierarchy.chain(on).find(|up| self.hierarchy.parents[*up] == parent) {
                 return (other != own).then_some((own, other));
             }
         }
@@ -252,9 +253,9 @@ impl Order<'_> {
     }
 
     fn add(&mut self, who: usize, on: usize, basis: Basis) {
-        for guest in self.guests[on].clone() {
-            if guest != who && !self.family.are_nested(guest, who) {
-                self.add_one(who, guest, basis);
+        for other in self.late_tasks[on].clone() {
+            if other != who && !self.hierarchy.are_nested(other, who) {
+                self.add_one(who, other, basis);
             }
         }
         let is_core = !self.is_optional[who];
@@ -262,7 +263,7 @@ impl Order<'_> {
         if !is_of_parts && self.add_one(who, on, basis) || self.parts > MOST_PARTS {
             return;
         }
-        for child in self.family.children[on].clone() {
+        for child in self.hierarchy.children[on].clone() {
             if !(is_core && self.is_optional[child]) {
                 self.parts += 1;
                 self.add(who, child, basis);
@@ -308,14 +309,14 @@ impl Order<'_> {
         }
         match self.late[at] {
             None => self.pass(at, front),
-            Some(host) => self.late_task(at, host, front),
+            Some(awaited) => self.late_task(at, awaited, front),
         }
     }
 
     /// Tasks that wait for the same later phase follow each other as others do.
-    fn late_task(&mut self, at: usize, host: usize, front: &mut Front) {
-        let known = front.late.take().filter(|late| late.0 == host);
-        let mut late = known.unwrap_or_else(|| Box::new((host, Front::default())));
+    fn late_task(&mut self, at: usize, awaited: usize, front: &mut Front) {
+        let known = front.late.take().filter(|late| late.0 == awaited);
+        let mut late = known.unwrap_or_else(|| Box::new((awaited, Front::default())));
         if !self.stated.replaced[at] {
             let before = std::mem::take(&mut self.before[at]);
             self.enter_section(at, &mut late.1);
@@ -374,7 +375,7 @@ impl Order<'_> {
     /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes behind the tests of
     /// its own all the same.
     fn wait_for_tests(&mut self, at: usize, front: &Front) {
-        let is_sibling = |on: &usize| self.family.parents[*on] == self.family.parents[at];
+        let is_sibling = |on: &usize| self.hierarchy.parents[*on] == self.hierarchy.parents[at];
         let needs = &self.stated.needs[at];
         let is_of_others = !needs.is_empty() && !needs.iter().any(is_sibling);
         let is_behind_tests = front.barrier.iter().all(|on| self.roles[*on].section.is_tests);

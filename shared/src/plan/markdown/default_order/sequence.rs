@@ -7,7 +7,7 @@ impl Order<'_> {
     /// The children of a node in the order in which they come: that of the file, but tests before the
     /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
     pub(super) fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
-        let mut sequence = self.family.siblings(parent).to_vec();
+        let mut sequence = self.hierarchy.siblings(parent).to_vec();
         self.put_tests_first(&mut sequence);
         self.put_last_phases_last(&mut sequence);
         self.follow_stated(parent, sequence)
@@ -16,7 +16,8 @@ impl Order<'_> {
     /// Whether the plan says of any test that it waits for the implementation of its phase.
     pub(super) fn has_tests_behind(&self) -> bool {
         let is_of_both = |who: usize, on: usize| {
-            self.roles[on].section.is_implementation && self.family.parents[who] == self.family.parents[on]
+            self.roles[on].section.is_implementation
+                && self.hierarchy.parents[who] == self.hierarchy.parents[on]
         };
         let mut tests = (0..self.roles.len()).filter(|at| self.roles[*at].section.is_tests);
         tests.any(|who| self.stated.needs[who].iter().any(|on| is_of_both(who, *on)))
@@ -53,8 +54,8 @@ impl Order<'_> {
         place.extend(sequence.iter().enumerate().map(|(rank, at)| (*at, rank)));
         let needs = |at: usize| {
             let nodes = self.stated.needs[at].iter().copied();
-            let siblings =
-                nodes.filter_map(|on| self.family.chain(on).find(|up| self.family.parents[*up] == parent));
+            let siblings = nodes
+                .filter_map(|on| self.hierarchy.chain(on).find(|up| self.hierarchy.parents[*up] == parent));
             siblings.filter_map(|on| place.get(&on).copied())
         };
         let is_forward = |(rank, at): (usize, &usize)| needs(*at).any(|on| on > rank);
@@ -98,7 +99,7 @@ impl Order<'_> {
             return true;
         }
         // Among tasks of one phase, who runs beside one cannot wait for what waits for that one.
-        let is_sibling = |at: usize| self.family.parents[at] == self.family.parents[who];
+        let is_sibling = |at: usize| self.hierarchy.parents[at] == self.hierarchy.parents[who];
         if self.roles[who].kind != NodeKind::Task || !is_sibling(on) {
             return false;
         }
@@ -124,7 +125,9 @@ impl Order<'_> {
     /// depends on T021 and T026 on T025. A task that names nothing of its phase keeps the order of the file.
     fn is_of_other_chain(&self, who: usize, on: usize) -> bool {
         let is_task = self.roles[who].kind == NodeKind::Task && self.roles[on].kind == NodeKind::Task;
-        if self.stated.unrelated.is_empty() || !is_task || self.family.parents[who] != self.family.parents[on]
+        if self.stated.unrelated.is_empty()
+            || !is_task
+            || self.hierarchy.parents[who] != self.hierarchy.parents[on]
         {
             return false;
         }
@@ -139,8 +142,8 @@ impl Order<'_> {
         /// How many tasks are looked at; behind that, waiting is the safe answer.
         const FAR: usize = 32;
         let siblings = |at: usize| {
-            let parent = self.family.parents[at];
-            self.stated.needs[at].iter().copied().filter(move |on| self.family.parents[*on] == parent)
+            let parent = self.hierarchy.parents[at];
+            self.stated.needs[at].iter().copied().filter(move |on| self.hierarchy.parents[*on] == parent)
         };
         let (mut seen, mut heads) = (vec![at], Vec::new());
         let mut next = 0;

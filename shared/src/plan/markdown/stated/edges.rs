@@ -59,7 +59,7 @@ impl Reader<'_, '_, '_> {
         let (tasks, mut others) = (self.known.nodes(tasks), self.known.nodes(phase));
         let mut at = 0;
         while at < others.len() {
-            others.extend(&self.family.children[others[at]]);
+            others.extend(&self.hierarchy.children[others[at]]);
             at += 1;
         }
         others.retain(|at| !tasks.contains(at));
@@ -115,15 +115,15 @@ impl Reader<'_, '_, '_> {
 
     /// The parts of phases all of whose tasks are among some.
     fn whole_parts(&self, tasks: &[usize]) -> Vec<usize> {
-        let is_part = |at: &usize| self.family.parents[*at].is_some();
+        let is_part = |at: &usize| self.hierarchy.parents[*at].is_some();
         self.whole_phases(tasks).into_iter().filter(is_part).collect()
     }
 
     /// The phases all of whose tasks are among some.
     fn whole_phases(&self, tasks: &[usize]) -> Vec<usize> {
         let among: HashSet<usize> = tasks.iter().copied().collect();
-        let phases: BTreeSet<usize> = tasks.iter().filter_map(|at| self.family.parents[*at]).collect();
-        let is_whole = |at: &usize| self.family.children[*at].iter().all(|child| among.contains(child));
+        let phases: BTreeSet<usize> = tasks.iter().filter_map(|at| self.hierarchy.parents[*at]).collect();
+        let is_whole = |at: &usize| self.hierarchy.children[*at].iter().all(|child| among.contains(child));
         phases.into_iter().filter(|at| !self.known.is_task(*at) && is_whole(at)).collect()
     }
 
@@ -131,14 +131,17 @@ impl Reader<'_, '_, '_> {
     pub(super) fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
         let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
         let first = self.known.nodes(first);
-        let family = self.family;
-        let is_leaf = |at: &usize| self.known.is_task(*at) && family.children[*at].is_empty();
-        let tasks: Vec<usize> =
-            family.children[node].iter().copied().filter(|at| is_leaf(at) && !first.contains(at)).collect();
+        let hierarchy = self.hierarchy;
+        let is_leaf = |at: &usize| self.known.is_task(*at) && hierarchy.children[*at].is_empty();
+        let tasks: Vec<usize> = hierarchy.children[node]
+            .iter()
+            .copied()
+            .filter(|at| is_leaf(at) && !first.contains(at))
+            .collect();
         if tasks.len() * first.len() > MOST_PAIRS {
             return;
         }
-        for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
+        for on in first.iter().filter(|on| hierarchy.parents[**on] == Some(node)) {
             tasks.iter().for_each(|who| self.edge(*who, *on, phase.1, Weight::Section, Scope::Group));
         }
         // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
@@ -271,12 +274,12 @@ impl Reader<'_, '_, '_> {
     fn as_whole_phase(&self, names: &[PlacedName<'_>], nodes: NamedNodes) -> NamedNodes {
         let [(Name::Range(..), _)] = names else { return nodes };
         let (Some((first, at)), Some((last, _))) = (nodes.first(), nodes.last()) else { return nodes };
-        match self.family.parents[*first] {
+        match self.hierarchy.parents[*first] {
             Some(phase)
-                if self.family.parents[*last] == Some(phase)
+                if self.hierarchy.parents[*last] == Some(phase)
                     && nodes.len() > 1
-                    && self.family.children[phase].len() == nodes.len()
-                    && nodes.iter().all(|(node, _)| self.family.parents[*node] == Some(phase)) =>
+                    && self.hierarchy.children[phase].len() == nodes.len()
+                    && nodes.iter().all(|(node, _)| self.hierarchy.parents[*node] == Some(phase)) =>
             {
                 vec![(phase, *at)]
             }
@@ -288,7 +291,7 @@ impl Reader<'_, '_, '_> {
     /// neighbours. A remark counts only so far as it follows the order of the file.
     pub(super) fn edge(&mut self, who: usize, on: usize, at: usize, weight: Weight, scope: Scope) {
         let is_against = weight == Weight::Remark && on > who;
-        if self.family.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
+        if self.hierarchy.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;
         }
         let is_line = weight == Weight::Line;
@@ -339,7 +342,7 @@ impl Reader<'_, '_, '_> {
         if duplicates.is_empty() {
             return;
         }
-        let phase = |at: usize| if self.known.is_task(at) { self.family.parents[at] } else { Some(at) };
+        let phase = |at: usize| if self.known.is_task(at) { self.hierarchy.parents[at] } else { Some(at) };
         let is_clear = |name: &&PlacedName<'_>| match &name.0 {
             Name::Task(id) => id.parse::<TaskId>().is_ok_and(|id| !duplicates.contains_key(&id)),
             name => matches!(name, Name::Phase(_) | Name::Story(_) | Name::Node(_)),
@@ -365,7 +368,7 @@ impl Reader<'_, '_, '_> {
             let all: Vec<(usize, usize)> = std::iter::once((first, line)).chain(of_others).collect();
             let meant = self.near.iter().find_map(|near| {
                 let is_near = |(at, _): &&(usize, usize)| {
-                    self.family.parents[*at].is_some_and(|phase| near.contains(&phase))
+                    self.hierarchy.parents[*at].is_some_and(|phase| near.contains(&phase))
                 };
                 let mut found = all.iter().filter(is_near);
                 found.next().filter(|_| found.next().is_none()).copied()

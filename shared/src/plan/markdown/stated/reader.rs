@@ -26,7 +26,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) page: &'r Page<'f, 'a>,
     pub(super) known: &'r NodeIndex,
     pub(super) roles: &'r [Role],
-    pub(super) family: &'r NodeParents,
+    pub(super) hierarchy: &'r NodeParents,
     pub(super) found: &'r mut PlanDraft,
     pub(super) tokenizer: Tokenizer<'r>,
     pub(super) statements: &'r mut Statements,
@@ -388,7 +388,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let mut narrowed = HashSet::new();
         for claim in claims.iter().filter(is_exact) {
             let tasks = self.known.nodes(&claim.on).into_iter().filter(|at| self.known.is_task(*at));
-            let phases: HashSet<usize> = tasks.filter_map(|at| self.family.parents[at]).collect();
+            let phases: HashSet<usize> = tasks.filter_map(|at| self.hierarchy.parents[at]).collect();
             for who in self.known.nodes(&claim.who) {
                 narrowed.extend(phases.iter().map(|phase| (who, *phase)));
             }

@@ -146,7 +146,7 @@ impl<'a> Reader<'_, '_, 'a> {
             let mut tasks: BTreeMap<Option<usize>, BTreeSet<usize>> = BTreeMap::new();
             for named in words.iter().filter_map(|word| by_word.get(word)).filter(|named| named.len() == 1) {
                 named.iter().for_each(|at| {
-                    tasks.entry(self.family.parents[*at]).or_default().insert(*at);
+                    tasks.entry(self.hierarchy.parents[*at]).or_default().insert(*at);
                 });
             }
             for tasks in tasks.into_values() {
