@@ -28,7 +28,7 @@ const MOST_PARTS: usize = 50_000;
 /// What a plan says about the order of all its tasks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImpliedRules {
-    /// It asks for tests first: they come before the implementation also where they are written behind it.
+    /// It asks for tests first: they come before the implementation also where they are written after it.
     pub(super) tests_first: bool,
     /// It says that tasks with a star do not block the others.
     pub(super) skips_optional: bool,
@@ -140,9 +140,9 @@ struct Order<'o> {
     /// Nodes that the others need not wait for, and nodes that hold such.
     is_optional: Vec<bool>,
     has_optional: Vec<bool>,
-    /// Whether tests that are written behind the implementation stay there.
+    /// Whether tests that are written after the implementation stay there.
     keeps_tests: bool,
-    /// How many tasks were looked at to find those that may run beside each other.
+    /// How many tasks were looked at to find those that may run in parallel.
     steps_back: Cell<usize>,
     /// How many edges to parts of phases there are.
     parts: usize,
@@ -151,13 +151,13 @@ struct Order<'o> {
 /// What the next node of a parent may have to wait for.
 #[derive(Default)]
 struct Front {
-    /// The last task without `[P]` in this section, with those that the plan lets run beside it.
+    /// The last task without `[P]` in this section, with those that the plan lets run in parallel with it.
     serial: Vec<usize>,
     /// Tasks with `[P]` since then.
     loose: Vec<usize>,
     /// What the tasks of this section wait for: the end of the section before.
     barrier: Vec<usize>,
-    /// Sections that may run beside the ones behind them.
+    /// Sections that may run in parallel with the ones after them.
     aside: Vec<usize>,
     section: Option<usize>,
     has_tasks: bool,
@@ -180,7 +180,7 @@ impl Order<'_> {
         if tail.is_empty() {
             tail.extend(&front.serial);
         }
-        // What stands beside the section before does not stand for it.
+        // A task that may run parallel to the section before does not wait for it, so waiting for that task is not enough.
         let is_beside = |before: &usize| tail.iter().any(|on| self.is_beside(*on, *before));
         let mut beside: Vec<usize> =
             front.barrier.iter().copied().filter(|on| tail.is_empty() || is_beside(on)).collect();
@@ -188,7 +188,7 @@ impl Order<'_> {
         tail
     }
 
-    /// The last serial tasks, if one with `[P]` behind them does not wait for them: it does not stand for them then.
+    /// The last serial tasks, if one with `[P]` after them does not wait for them: it does not stand for them then.
     fn serial_beside(&self, front: &Front) -> Vec<usize> {
         let is_free = |on: &usize| {
             self.stated.replaced[*on] || front.serial.iter().any(|serial| self.is_beside(*on, *serial))
@@ -218,7 +218,7 @@ impl Order<'_> {
         self.find_late_followers();
     }
 
-    /// What says that it waits for a late task is late as well, if it stands before the phase which that waits for.
+    /// A task that waits for a late task is late too, if it comes before the phase that the late task waits for.
     fn find_late_followers(&mut self) {
         let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut open: Vec<usize> = (0..self.late.len()).filter(|at| self.late[*at].is_some()).collect();
@@ -282,8 +282,8 @@ impl Order<'_> {
 
     /// Lets a node wait for others, and gives those that it does wait for.
     fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) -> Vec<usize> {
-        /// How many nodes beside this one are gone back over. Behind that it waits, which is the safe answer: else a plan
-        /// whose tasks all run beside their neighbours would cost an edge for each pair.
+        /// How many nodes beside this one are gone back over. After that it waits, which is the safe answer: else a plan
+        /// whose tasks all run in parallel with their neighbours would cost an edge for each pair.
         const FAR: usize = 64;
         let mut taken = Vec::with_capacity(on.len());
         let mut seen = std::collections::HashSet::new();
@@ -343,7 +343,7 @@ impl Order<'_> {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
             front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
             if front.serial.len() > WIDEST {
-                // So many tasks beside each other are closed by this one, whatever the plan says: waiting is safe, and an
+                // So many tasks in parallel are closed by this one, whatever the plan says: waiting is safe, and an
                 // edge for each pair would cost too much.
                 for on in std::mem::take(&mut front.serial) {
                     self.add(at, on, Basis::Serial);
@@ -372,7 +372,7 @@ impl Order<'_> {
         }
     }
 
-    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes behind the tests of
+    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes after the tests of
     /// its own all the same.
     fn wait_for_tests(&mut self, at: usize, front: &Front) {
         let is_sibling = |on: &usize| self.hierarchy.parents[*on] == self.hierarchy.parents[at];

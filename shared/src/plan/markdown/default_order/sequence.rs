@@ -1,11 +1,11 @@
-//! In which order the children of a node come before anything waits for anything, and which of them may run beside each
+//! In which order the children of a node come before anything waits for anything, and which of them may run in parallel with each
 //! other.
 
 use super::{super::tree::NodeKind, Order};
 
 impl Order<'_> {
     /// The children of a node in the order in which they come: that of the file, but tests before the
-    /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
+    /// implementation, last phases after all stories, and everything after the siblings that it says it needs.
     pub(super) fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
         let mut sequence = self.hierarchy.siblings(parent).to_vec();
         self.put_tests_first(&mut sequence);
@@ -38,8 +38,8 @@ impl Order<'_> {
         sequence[first..tests + len].rotate_right(len);
     }
 
-    /// Puts last phases behind the stories. A further foundation starts over: "Polish" before it does not wait for the stories
-    /// behind it.
+    /// Puts last phases after the stories. A further foundation starts over: "Polish" before it does not wait for the stories
+    /// after it.
     fn put_last_phases_last(&self, sequence: &mut [usize]) {
         for part in sequence.chunk_by_mut(|_, next| !self.roles[*next].is_first) {
             if let Some(last_story) = part.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) {
@@ -83,13 +83,13 @@ impl Order<'_> {
     }
 }
 
-/// How many tasks are looked at in all to find those that may run beside each other; behind that, waiting is the safe answer.
+/// How many tasks are looked at in all to find those that may run in parallel; after that, waiting is the safe answer.
 const MOST_STEPS: usize = 200_000;
 
 impl Order<'_> {
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
     pub(super) fn is_beside(&self, who: usize, on: usize) -> bool {
-        /// How many tasks are looked at; behind that, waiting is the safe answer.
+        /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));
         if !self.has_unrelated[who] {
@@ -98,7 +98,7 @@ impl Order<'_> {
         if is_apart(on) || self.stated.needs[on].iter().any(|first| is_apart(*first)) {
             return true;
         }
-        // Among tasks of one phase, who runs beside one cannot wait for what waits for that one.
+        // Among tasks of one phase, who runs in parallel with one cannot wait for what waits for that one.
         let is_sibling = |at: usize| self.hierarchy.parents[at] == self.hierarchy.parents[who];
         if self.roles[who].kind != NodeKind::Task || !is_sibling(on) {
             return false;
@@ -139,7 +139,7 @@ impl Order<'_> {
 
     /// The first tasks of the lines of work that a task continues by what is stated within its phase; `None` if it continues none.
     fn chain_heads(&self, at: usize) -> Option<Vec<usize>> {
-        /// How many tasks are looked at; behind that, waiting is the safe answer.
+        /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let siblings = |at: usize| {
             let parent = self.hierarchy.parents[at];

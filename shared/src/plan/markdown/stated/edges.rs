@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{name::TaskId, plan::assemble::SourcePlace};
 
+/// The place of a task that a sentence is about without naming it.
+const NO_PLACE: usize = usize::MAX;
+
 impl Reader<'_, '_, '_> {
     /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
     pub(super) fn unrelated(
@@ -69,7 +72,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Notes that no line that is drawn between two phases counts: words go before it.
+    /// Ignores drawn lines between these phases: a sentence takes precedence over a drawing.
     fn deny(&mut self, pairs: &[(usize, usize)]) {
         for (who, on) in
             pairs.iter().filter(|(who, on)| !self.known.is_task(*who) && !self.known.is_task(*on))
@@ -86,7 +89,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Tasks that run one behind the other.
+    /// Tasks that run one after the other.
     pub(super) fn chain(&mut self, names: &[PlacedName<'_>], weight: Weight) {
         self.note_near(None, [names, &[]]);
         let force = if weight == Weight::Remark { Force::Loose } else { Force::Firm };
@@ -98,7 +101,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
+    /// Each of them need not wait for the others. If all tasks of a phase are listed, the statement is about the phase.
     pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
         const MAX_NAMES: usize = 64;
         let mut nodes = self.known.nodes(names);
@@ -127,7 +130,7 @@ impl Reader<'_, '_, '_> {
         phases.into_iter().filter(|at| !self.known.is_task(*at) && is_whole(at)).collect()
     }
 
-    /// All tasks of a phase run beside each other, behind those of them that are named.
+    /// All tasks of a phase run in parallel, after those of them that are named.
     pub(super) fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
         let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
         let first = self.known.nodes(first);
@@ -152,7 +155,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
+    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, whatever a sentence about many says.
     pub(super) fn beside(&mut self, tasks: &[usize]) {
         if !self.mixes_tests(tasks) {
             self.pairs_beside(tasks);
@@ -167,7 +170,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Of some tasks, those with the mark `[P]` run beside each other.
+    /// Of some tasks, those with the mark `[P]` run in parallel.
     pub(super) fn marked(&mut self, names: &[PlacedName<'_>]) {
         let is_marked = |at: &usize| self.found.drafts[*at].task.parallel;
         let tasks: Vec<usize> = self.known.nodes(names).into_iter().filter(is_marked).collect();
@@ -188,7 +191,7 @@ impl Reader<'_, '_, '_> {
         }
         self.note_near(own, [&claim.who, &claim.on]);
         let who = match own {
-            Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
+            Some(own) if claim.who.is_empty() => vec![(own, NO_PLACE)],
             _ => {
                 let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
                 let who = self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force);
@@ -199,7 +202,7 @@ impl Reader<'_, '_, '_> {
         self.statements.numbered.extend(self.known.nodes(&by_number.collect::<Vec<_>>()));
         let subject = who.first().map(|(at, _)| *at);
         let on = match own {
-            Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
+            Some(own) if claim.on.is_empty() => vec![(own, NO_PLACE)],
             _ => self.nodes(&claim.on, subject, claim.force),
         };
         self.warn_of_self(claim, &who, &on);
@@ -229,7 +232,7 @@ impl Reader<'_, '_, '_> {
         let who: NamedNodes = who.into_iter().filter(|(who, _)| !is_named(*who)).collect();
         for (who, who_at) in who {
             for (on, on_at) in &on {
-                let at = if *on_at == usize::MAX { who_at } else { *on_at };
+                let at = if *on_at == NO_PLACE { who_at } else { *on_at };
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
                 self.edge(who, *on, at, weight, scope);
             }

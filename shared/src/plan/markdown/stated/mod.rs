@@ -30,7 +30,7 @@ use crate::plan::{
 /// More statements than this are refused: a plan that no one can have written must not take all memory.
 const MOST_EDGES: usize = 500_000;
 
-/// More pairs than this that may run beside each other are not noted: waiting is the safe answer.
+/// More pairs than this that may run in parallel are not noted: waiting is the safe answer.
 const MOST_UNRELATED: usize = 50_000;
 
 /// More pairs than this in one sentence are a slip of the pen, not a dependency.
@@ -137,7 +137,7 @@ struct Statements {
     as_stated: HashSet<usize>,
     /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
     numbered: HashSet<usize>,
-    /// Whether all phases are said to run one behind the other.
+    /// Whether all phases are said to run one after the other.
     is_in_order: bool,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
@@ -446,7 +446,7 @@ fn replace_in_phases(says: &[Says], roles: &[Role], hierarchy: &NodeParents, sta
             && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
             && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
         if is_whole {
-            // Within a range, the tasks behind the first keep their order.
+            // Within a range, the tasks after the first keep their order.
             let goes_on = |before: usize, at: usize| {
                 [before, at].iter().all(|at| says[*at] == Says::AsRange)
                     && stated.needs[before] == stated.needs[at]

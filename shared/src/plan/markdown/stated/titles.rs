@@ -84,7 +84,7 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// What the lines of tasks name behind such a label, where no id is among it.
+    /// What the lines of tasks name after such a label, where no id is among it.
     fn named_titles(&self) -> Vec<NamedTitle<'a>> {
         let mut named = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
