@@ -98,7 +98,7 @@ fn facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, St
 
 fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
     if let Some(doing) = view.work.doing(node) {
-        let state = gerund(&doing.step).unwrap_or(node.state.as_str());
+        let state = gerund(doing.step).unwrap_or(node.state.as_str());
         // The log of the agent has its own row.
         let has_row = view.logs.implement.iter().any(|log| *log == doing.log);
         let log = if has_row { String::new() } else { format!(", log {}", tree::one_line(&doing.log)) };

@@ -341,7 +341,7 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>, columns
     let pad = room.saturating_sub(used);
     let doing = view.work.doing(node);
     let word = match node.state {
-        _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
+        _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(doing.step)).unwrap_or("begun"),
         State::Pending if view.work.has(node) => "begun",
         state if view.work.has(node) => state.as_str(),
         _ => node.word(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use arborist_core::{
-    event::{EventKind, INTERRUPTED, NO_VERDICT, RunEvent},
+    event::{EventKind, ReasonKind, RunEvent, StepReason},
     message::{Status, one_line},
     name::TaskId,
     progress::RunTotals,
@@ -51,7 +51,7 @@ impl TaskLines {
                 }
                 match status {
                     Status::Complete | Status::Failed => self.end(style, task, *status),
-                    _ => why.as_deref().map(|why| self.failed_attempt(style, task, *status, why)),
+                    _ => why.as_ref().map(|why| self.failed_attempt(style, task, *status, why)),
                 }
             }
             (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => {
@@ -83,19 +83,16 @@ impl TaskLines {
         ))
     }
 
-    fn failed_attempt(&self, style: TextStyle, task: &TaskId, status: Status, why: &str) -> String {
+    fn failed_attempt(&self, style: TextStyle, task: &TaskId, status: Status, reason: &StepReason) -> String {
         let attempt = self.running.get(task).map_or(1, |running| running.attempt);
         let shown = style.paint(Tone::Strong, task.as_str());
-        if let Some(why) = why.strip_prefix(INTERRUPTED) {
-            return format!(
-                "{shown} attempt {attempt} was interrupted and does not count: {}",
-                one_line(why)
-            );
+        let why = one_line(&reason.words);
+        if reason.kind == ReasonKind::Interrupted {
+            return format!("{shown} attempt {attempt} was interrupted and does not count: {why}");
         }
         if status == Status::ImplementPass {
-            return format!("{shown} attempt {attempt}: {}; the files are tested as they are", one_line(why));
+            return format!("{shown} attempt {attempt}: {why}; the files are tested as they are");
         }
-        let why = one_line(why);
         // A note has said this already.
         let noted = self.noted.get(task).and_then(|noted| why.strip_suffix(noted)?.strip_suffix("; "));
         let why = words::without_status(status, noted.unwrap_or(&why));
@@ -106,7 +103,7 @@ impl TaskLines {
                 return format!("{shown} attempt {attempt}: {why}");
             }
             // The reason says so itself.
-            Status::ReviewRejected if why.starts_with(NO_VERDICT) => {
+            Status::ReviewRejected if reason.kind == ReasonKind::NoVerdict => {
                 return format!("{shown} attempt {attempt}: {why}");
             }
             Status::ReviewRejected => "review rejected",

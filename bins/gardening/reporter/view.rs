@@ -7,7 +7,7 @@ use std::{
 
 use arborist_core::{
     event::{EventKind, RunEvent, RunOpening},
-    message::{Status, one_line},
+    message::{Status, Step, one_line},
     name::TaskId,
     progress::RunTotals,
 };
@@ -50,7 +50,7 @@ pub(super) struct LiveView {
 #[derive(Debug)]
 struct Running {
     task: TaskId,
-    step: &'static str,
+    step: Step,
     attempt: u32,
     by: String,
     is_phase: bool,
@@ -148,7 +148,7 @@ impl LiveView {
     fn task(&self, running: &Running, columns: usize, ids: usize) -> StyledRow {
         let mut row = StyledRow::default()
             .with(Tone::Strong, format!(" {}", padded(running.task.as_str(), ids)))
-            .with(Tone::Busy, format!(" {:<9}", running.step));
+            .with(Tone::Busy, format!(" {:<9}", running.step.as_str()));
         if !running.is_phase {
             row = row.with(None, format!(" {}/{}", running.attempt, self.max_attempts));
         }

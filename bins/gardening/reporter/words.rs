@@ -19,11 +19,11 @@ pub(super) fn line(style: TextStyle, event: &RunEvent) -> Option<String> {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
             let task = style.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
-            Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
+            Some(format!("{task} {} \"{}\" ({}{attempt})", step.as_str(), one_line(name), one_line(by)))
         }
         EventKind::Recorded { status, commit, why, changes, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
-            let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &one_line(why))));
+            let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &why.line())));
             let why = why.unwrap_or_default();
             let files = match changes.files {
                 None => String::new(),

@@ -12,7 +12,7 @@ use crate::{
         limits::{Budget, BudgetLevel, Overrun, Spent},
         redact::Redactor,
     },
-    event::{EventKind, StepChanges},
+    event::{EventKind, StepChanges, StepReason},
     history::{Event, FAILED, NO_TEST_COMMAND, REFUSED_BY_HOOK, WorkBase},
     message::{Body, Status, Step, SubjectParts},
     name::{Attempt, TaskId},
@@ -160,7 +160,7 @@ impl TaskRun<'_, '_, '_> {
         let commands = self.context.run.options.tests_of(self.task);
         let by = commands.first().map_or("no test command", |first| &first.command);
         let log = self.create_log(Step::Test, attempt)?;
-        self.announce("test", attempt, by, &log);
+        self.announce(Step::Test, attempt, by, &log);
         let result = if commands.is_empty() {
             open_log(&self.context.run.home.join(&log), "no test command\n")?;
             TestResult::without_test(&log)
@@ -290,7 +290,8 @@ impl TaskRun<'_, '_, '_> {
         expense: Expense,
         changes: StepChanges,
     ) {
-        let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
+        let (status, commit) = (event.status(), event.commit);
+        let why = why.map(|why| StepReason::of(&event, why));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);
         let kind = EventKind::Recorded { status, commit, why, spent: expense.spent(), changes };
         self.context.emit(&self.task.id, kind);
@@ -304,7 +305,7 @@ impl TaskRun<'_, '_, '_> {
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
-    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, by: &str, log: &str) {
+    pub(super) fn announce(&mut self, step: Step, attempt: Attempt, by: &str, log: &str) {
         let status = StepStatus {
             pid: std::process::id(),
             step: step.to_owned(),

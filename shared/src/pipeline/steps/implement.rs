@@ -100,7 +100,7 @@ impl TaskRun<'_, '_, '_> {
         let by = self.context.next_runner_name(&chain);
         let log = self.create_log(Step::Implement, attempt)?;
         let message_log = log.replace("_implement_", "_commit-message_");
-        self.announce("implement", attempt, &by, &log);
+        self.announce(Step::Implement, attempt, &by, &log);
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
