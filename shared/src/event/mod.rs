@@ -6,7 +6,7 @@
 mod account;
 
 pub use account::{
-    FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask,
+    FailedTask, ForeignCommit, LeftTask, LeftTaskKind, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask,
 };
 
 use std::{collections::BTreeMap, path::PathBuf};
