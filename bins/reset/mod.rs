@@ -291,5 +291,5 @@ fn untouched(
     }
     let options = TypedOptions { tree: scope, ..TypedOptions::default() };
     let known = run.tasks.iter().map(|history| history.id.as_str());
-    Ok(GardenerError::no_task(task, known).with_options(options).into())
+    Ok(GardenerError::no_task(task, known).into_failure(&options))
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
-    failure::{Exit, Explain},
+    failure::{Exit, Explain, Failure},
     git::{GitError, OperationInProgress, Repository},
     history::{HistoryError, RevertedMerge, Run, State},
     message::{first_of, nearest},
@@ -112,15 +112,15 @@ pub enum GardenerError {
     #[error("{} plans were found: {}", .0.len(), .0.join(", "))]
     SeveralPlans(Vec<String>),
     #[error("the plan has no task or phase '{task}'")]
-    NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
+    NoTask { task: TaskId, meant: Option<String> },
     #[error("--only {} and --until {until} have no task in common: '{until}' comes first in the plan", name_some(.only))]
     NothingSelected { only: Vec<TaskId>, until: TaskId },
     #[error("task '{task}' is not ready: it waits for {needs}")]
-    NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
+    NotReady { task: TaskId, needs: String, has_failed: bool },
     #[error("task '{task}' has failed, and its attempts are used up")]
-    NoAttemptLeft { task: TaskId, command: String, options: Box<TypedOptions> },
+    NoAttemptLeft { task: TaskId, command: String },
     #[error("'{task}' is a phase, not a task")]
-    IsPhase { task: TaskId, options: Box<TypedOptions> },
+    IsPhase { task: TaskId },
     #[error("this run is of the plan '{frozen}', not of '{path}'")]
     OtherPlan { frozen: String, path: String },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
@@ -165,12 +165,12 @@ pub enum GardenerError {
     )]
     LostTestCommand { tested: TaskId, untested: TaskId },
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    StartedInLane { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
+    StartedInLane { task: TaskId, branch: BranchName, command: String },
     /// The reason is `None` if the task is not queued or waits for its turn.
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{}", words_on_delay(.why.as_ref()))]
     NotLanded { task: TaskId, branch: BranchName, why: Option<LandingDelay>, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
-    Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
+    Parked { branch: BranchName, obstacle: Option<ParkingObstacle> },
     #[error("{} {} already done here, in the run of '{branch}'; a new run would do {} again", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" }, if .tasks.len() == 1 { "it" } else { "them" })]
     Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
@@ -235,7 +235,7 @@ impl GardenerError {
         if is_complete {
             return Self::not_landed(repository, run, task, branch);
         }
-        Self::StartedInLane { task: task.clone(), branch, command, options: Box::default() }
+        Self::StartedInLane { task: task.clone(), branch, command }
     }
 
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
@@ -263,29 +263,23 @@ impl GardenerError {
             |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
         let has_failed = needs.iter().any(|need| is_failed(&need));
         let needs: Vec<String> = needs.iter().map(words).collect();
-        let options = Box::default();
-        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed, options }
+        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed }
     }
 
     /// The error for a name that the plan does not have. `known` are the names that could be meant.
     pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
         let meant = nearest(task.as_str(), known).map(str::to_owned);
-        Self::NoTask { task: task.clone(), meant, options: Box::default() }
+        Self::NoTask { task: task.clone(), meant }
     }
 
-    /// Puts the options of the command into the commands of the hint.
+    /// The failure whose hints repeat the options of the command.
     #[must_use]
-    pub fn with_options(mut self, typed: TypedOptions) -> Self {
-        if let Self::NoTask { options, .. }
-        | Self::NotReady { options, .. }
-        | Self::NoAttemptLeft { options, .. }
-        | Self::IsPhase { options, .. }
-        | Self::StartedInLane { options, .. }
-        | Self::Parked { options, .. } = &mut self
-        {
-            **options = typed;
-        }
-        self
+    pub fn into_failure(self, options: &TypedOptions) -> Failure {
+        let hint = self.hint_with(options);
+        // A plan has a hint for each of its problems.
+        let has_own_hints = matches!(self, Self::Plan(_));
+        let failure = Failure::from(self);
+        if has_own_hints { failure } else { Failure { hints: hint.into_iter().collect(), ..failure } }
     }
 
     /// The option whose limit is used up, and a value with which the run can continue.
@@ -394,6 +388,14 @@ impl Explain for GardenerError {
     }
 
     fn hint(&self) -> Option<String> {
+        self.hint_with(&TypedOptions::default())
+    }
+}
+
+impl GardenerError {
+    /// What to try next. The commands have these options.
+    #[must_use]
+    pub fn hint_with(&self, options: &TypedOptions) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
             Self::Settings(error) => return error.hint(),
@@ -436,17 +438,17 @@ impl Explain for GardenerError {
                     .into()
             }
             Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
-            Self::NoTask { options, .. } => {
+            Self::NoTask { .. } => {
                 format!("see all tasks with: git arborist state{}", options.tree)
             }
-            Self::NoAttemptLeft { command, options, .. } => {
+            Self::NoAttemptLeft { command, .. } => {
                 format!("to try it again, run: {command} --retry-failed{}", options.common)
             }
-            Self::IsPhase { task, options } => format!(
+            Self::IsPhase { task } => format!(
                 "to run its tasks: git arborist gardener --only {task}{}{}",
                 options.common, options.lanes
             ),
-            Self::NotReady { has_failed, options, .. } => advice_to_run_all(*has_failed, options),
+            Self::NotReady { has_failed, .. } => advice_to_run_all(*has_failed, options),
             Self::OtherPlan { path, .. } => advice_on_other_plan(path),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
                 let change = self.unaccepted_change().map(|change| format!("{}\n", change.words()));
@@ -477,13 +479,13 @@ impl Explain for GardenerError {
             Self::LostTestCommand { .. } => {
                 "give the same one again with --test-command; to continue without tests, add --test-command ''".into()
             }
-            Self::StartedInLane { command, options, .. } => {
+            Self::StartedInLane { command, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
             Self::Merged { path, .. } => advice_on_finished_tasks(path.as_deref()),
             Self::OnTaskBranch { run, place, .. } => advice_on_task_branch(run, place.as_deref()),
-            Self::Parked { branch, obstacle, options } => {
+            Self::Parked { branch, obstacle } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }
             Self::PhaseFailed(_) => {

@@ -192,7 +192,7 @@ impl OpenRun {
     /// An error whose hints repeat the options of this command.
     #[must_use]
     pub fn with_hints(&self, error: GardenerError) -> Failure {
-        error.with_options(self.request.typed_options()).into()
+        error.into_failure(&self.request.typed_options())
     }
 
     /// Refuses to write on a branch that lacks a parked landing: its history would diverge from what landed.
@@ -203,7 +203,7 @@ impl OpenRun {
         }
         let branch = self.branch.clone();
         let obstacle = target.find_obstacle().map_err(GardenerError::from)?;
-        Err(self.with_hints(GardenerError::Parked { branch, obstacle, options: Box::default() }))
+        Err(self.with_hints(GardenerError::Parked { branch, obstacle }))
     }
 
     /// The state of the run at its start, for the first event.
