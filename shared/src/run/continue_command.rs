@@ -1,4 +1,5 @@
-//! The command that continues a task. The state of a task, the summary of a run and hints all print it.
+//! The command that continues a task. The state of a task and hints print it. The summary of a run knows what the user
+//! has typed, also options that are not recorded, so `account` builds its own.
 
 use std::{cell::OnceCell, collections::BTreeSet, path::PathBuf};
 
