@@ -57,7 +57,7 @@ impl<'a> Gardener<'a> {
         state.other_workers.next_look_at =
             Some(Instant::now() + state.other_workers.interval(remote_work.interval()));
         match remote_work
-            .look()
+            .catch_up()
             .map_err(GardenerError::from)
             .and_then(|remote_progress| self.apply_remote_progress(state, remote_progress))
         {
