@@ -5,7 +5,7 @@
 
 use super::{
     Baseline, BaselineGuard, Gardener, GardenerError, LeftoverWork, Probe, has_passed,
-    worker::{RunResources, works_in},
+    task_thread::{RunResources, works_in},
 };
 use crate::{
     event::EventKind,

@@ -33,8 +33,8 @@ mod refusals;
 mod review_worktrees;
 mod saved_branches;
 pub mod start;
+mod task_thread;
 mod work_state;
-mod worker;
 
 pub use advice::continue_in_lane;
 pub use baseline::{
@@ -53,7 +53,7 @@ pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_
 pub use review_worktrees::{CleanPool, ReviewWorktrees};
 pub use saved_branches::{save_own_branch, saved_branch_ref};
 pub use start::{PlanFile, UnacceptedChange};
-pub use worker::RunResources;
+pub use task_thread::RunResources;
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -78,8 +78,8 @@ use crate::{
     worktree::take_left_out,
 };
 pub(crate) use lanes::events_before_reset;
+use task_thread::{CheckoutWork, Job, JobKind, TaskStart, work, works_in};
 use work_state::{EndedJob, FinishedTask, Stop, TaskThread, ThreadReport, WorkState, next_report};
-use worker::{Job, JobKind, JobPlace, TaskStart, work, works_in};
 
 /// A run that is open.
 pub struct Gardener<'a> {
@@ -324,14 +324,23 @@ impl<'a> Gardener<'a> {
         if self.resources.lanes.is_some() {
             self.report_others_commits()?;
         }
-        let work = match task.is_leaf() {
-            true => self.prepare_task(state, task, spending_receiver)?,
-            false => JobKind::Phase(self.tests_before_phase(task)?),
-        };
-        let place = match (self.resources.lanes, &work) {
-            (None, _) => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
-            (Some(_), JobKind::Task(_)) => JobPlace::Lane(self.lane_start(task)?),
-            (Some(_), JobKind::Phase(_)) => JobPlace::Scratch(self.newest()?),
+        let kind = match (self.resources.lanes, task.is_leaf()) {
+            (Some(lanes), true) => {
+                let start = self.prepare_task(state, task, spending_receiver)?;
+                JobKind::Lane { start, lanes, lane: self.lane_start(task)? }
+            }
+            (Some(lanes), false) => {
+                JobKind::Scratch { before: self.tests_before_phase(task)?, lanes, commit: self.newest()? }
+            }
+            (None, is_task) => {
+                let work = match is_task {
+                    true => CheckoutWork::Task(self.prepare_task(state, task, spending_receiver)?),
+                    false => CheckoutWork::Phase(self.tests_before_phase(task)?),
+                };
+                // Taken last: an error would lose it.
+                let checkout = Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?);
+                JobKind::Checkout { work, checkout }
+            }
         };
         let has_lanes = self.resources.has_lanes(task);
         let is_needed =
@@ -340,7 +349,7 @@ impl<'a> Gardener<'a> {
         for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
             other_repo.find_base(&task.id)?;
         }
-        Ok(Job { task, work, place, other_repos })
+        Ok(Job { task, kind, other_repos })
     }
 
     /// Prepares a task. One that has not started needs an agent, so the budget is checked first; one that has may only
@@ -350,7 +359,7 @@ impl<'a> Gardener<'a> {
         state: &WorkState<'_, 'a, '_>,
         task: &Task,
         spending_receiver: Receiver<Spent>,
-    ) -> Result<JobKind, GardenerError> {
+    ) -> Result<Box<TaskStart>, GardenerError> {
         let history = self.run.find(&task.id);
         let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
         let (mut earlier, events) = (earlier.to_vec(), events.to_vec());
@@ -373,7 +382,7 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(JobKind::Task(Box::new(TaskStart {
+        Ok(Box::new(TaskStart {
             earlier,
             events,
             search_base_from,
@@ -385,7 +394,7 @@ impl<'a> Gardener<'a> {
             spent_by_others: OtherSpending::new(spent, spending_receiver),
             is_interrupted,
             is_retried: state.selection.failed == EarlierFailures::Retry,
-        })))
+        }))
     }
 
     /// Applies the end of a job: its events, its places and its result.
