@@ -15,7 +15,7 @@
 //! started at all.
 
 mod advice;
-mod baseline;
+mod baseline_test;
 mod before_task;
 pub mod changed_settings;
 mod choose;
@@ -37,7 +37,7 @@ mod task_thread;
 mod work_state;
 
 pub use advice::continue_in_lane;
-pub use baseline::{
+pub use baseline_test::{
     Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
 };
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};

@@ -11,13 +11,13 @@
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `session_records` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
 //! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `other_clones` |
-//! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `baseline`, `closing` |
+//! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `check_baseline`, `closing` |
 
 mod account;
 mod approval;
-mod baseline;
 mod branch_choice;
 mod caveats;
+mod check_baseline;
 mod closing;
 mod continue_command;
 mod drive;

@@ -1,5 +1,6 @@
 //! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
-//! yet and which of them fail already.
+//! yet and which of them fail already. Whether they have to run, and what follows, is decided in `check_baseline.rs` of
+//! the module `run`.
 
 use std::{
     fs::File,
@@ -76,7 +77,7 @@ pub struct UntriedOutside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutsideResult {
     /// Nothing limits it, or what it does there is not asked for.
-    Unasked,
+    NotNeeded,
     /// It was not run there, because it may run code of agents, or because the user demands a sandbox.
     Untried(UntriedOutside),
     /// It succeeds. These messages say what the sandbox refused, as far as the output tells.
@@ -147,7 +148,7 @@ impl Probe<'_> {
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
         if !(self.may_leave_sandbox && is_limited) {
             let why = format!("{why}{}", suffix(&denials));
-            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
+            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::NotNeeded });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, &ended, confinement.as_ref())? {
             let why = format!("{why}, in the sandbox");
@@ -257,6 +258,8 @@ impl Probe<'_> {
         let observed = TestObservation::of(ended);
         let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = self.shown_command();
+        // Before success is looked at: a program that finds no tests may succeed, which proves nothing, or fail, although
+        // nothing is broken.
         if matches!(ended.ending, Ending::Exited(_)) {
             if ran_no_tests(&printed) || says_no_tests(&printed) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
@@ -303,7 +306,7 @@ impl Probe<'_> {
                 (format!("'{command}' {ending}{counts}{words}"), cause)
             }
         };
-        Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked }
+        Baseline::Red { why, cause, observed, outside: OutsideResult::NotNeeded }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The baseline of a run: its test command runs on the untouched tree before the first agent is paid.
+//! The baseline of a run: its test command runs on the untouched tree before the first agent is paid. The run of the
+//! command itself is in `baseline_test.rs` of the module `gardener`.
 
 use std::sync::Arc;
 
