@@ -122,6 +122,7 @@ pub(super) fn record_unfinished(
             None => false,
         };
         if is_written {
+            // An event after the mark was written by the attempt itself, so only the mark was left over.
             recorder.repository().move_refs(&[attempt.end_move()], "arborist: ended")?;
             continue;
         }
@@ -130,6 +131,17 @@ pub(super) fn record_unfinished(
     Ok(written)
 }
 
+/// Records an attempt as interrupted, with the files that it left. The caller holds the lock of the run, and no process of
+/// the attempt is left. The mark of the attempt is removed together with writing the commit, so if the process is killed
+/// before, the next run does all of this again with what the earlier steps left:
+///
+/// 1. Distrust the index, and take a snapshot. From here on, the index is known.
+/// 2. Move files away that git cannot add.
+/// 3. Stage again what the user had staged and the agent unstaged.
+/// 4. Restore files with uncommitted changes of the user that the agent has changed.
+/// 5. Restore everything if an older commit may have been checked out, then protected files and scripts. What is replaced
+///    is saved under refs first.
+/// 6. Write the commit. Its tree is the run's, with the changes that are left.
 fn record_attempt(
     recorder: &mut RunRecorder<'_>,
     attempt: UnfinishedAttempt,

@@ -241,6 +241,13 @@ impl Caller<'_> {
         Err(PipelineError::stopped(self.cancel))
     }
 
+    /// Calls the program once. The order matters:
+    ///
+    /// 1. Its output goes to the log, the tally and the observer while it runs.
+    /// 2. What it spent is added before any error can be returned: it was paid.
+    /// 3. A process that it left behind is an error, whatever it answered.
+    /// 4. What the sandbox refused is named in the log. It only explains an end that nothing else explains.
+    /// 5. Its words and its end decide the outcome.
     fn call_once(&mut self, call: Call) -> Result<CallReply, PipelineError> {
         let Call { program, prompt, stdin, format, log: log_path, has_provider, handed } = call;
         let mut reader = EventReader::new(format);

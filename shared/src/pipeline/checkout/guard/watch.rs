@@ -120,6 +120,7 @@ impl CheckoutWatch {
     /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
     /// it started have ended. From now on the index can be trusted again.
     pub fn end(&self) -> Violations {
+        // The child writes no more, so scans of the worktree are reused again, at first by what restores it.
         drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.run.iter().for_each(RunWatch::leave);
         let found = self.restore();
