@@ -118,7 +118,9 @@ impl<'u> Reporter<'u> {
         match &event.kind {
             EventKind::Note { level: NoteLevel::Warning | NoteLevel::Hint, is_failure: false, .. }
                 if self.manner == Manner::Quiet => {}
-            EventKind::Note { level: NoteLevel::Warning, words, .. } => self.ui.warn(words),
+            EventKind::Note { level: NoteLevel::Warning, words, .. } => {
+                self.ui.warn(&words::with_task(event.task.as_ref(), words));
+            }
             EventKind::Note { level: NoteLevel::Hint, words, .. } => self.ui.hint(words),
             EventKind::PushFailed { repo, why } => {
                 self.ui.warn(&format!("'{repo}' was not pushed: {why}"));

@@ -44,7 +44,11 @@ pub(super) fn line(style: TextStyle, event: &RunEvent) -> Option<String> {
             let commit = style.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
-        EventKind::Note { words, .. } => Some(plain_text(&with_task(event.task.as_ref(), words))),
+        EventKind::Note { words, is_of_step, .. } => {
+            let indent = if *is_of_step { "  " } else { "" };
+            let task = event.task.as_ref().filter(|_| *is_of_step);
+            Some(format!("{indent}{}", plain_text(&with_task(task, words))))
+        }
         EventKind::ForeignCommits { words, .. } | EventKind::RefMoved { words } => Some(plain_text(words)),
         EventKind::Conflict { paths, target, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
@@ -87,14 +91,9 @@ pub(super) fn line(style: TextStyle, event: &RunEvent) -> Option<String> {
     }
 }
 
-/// A remark about a step, which is indented, with the task that it is about.
-fn with_task(task: Option<&TaskId>, words: &str) -> String {
-    match (task, words.strip_prefix("  ")) {
-        (Some(task), Some(remark)) if !remark.starts_with(&format!("{task}: ")) => {
-            format!("  {task}: {remark}")
-        }
-        _ => words.to_owned(),
-    }
+/// A message with the task that it is about.
+pub(super) fn with_task(task: Option<&TaskId>, words: &str) -> String {
+    task.map_or_else(|| words.to_owned(), |task| format!("{task}: {words}"))
 }
 
 /// A reviewer's reason without the word that the status has already.

@@ -279,6 +279,9 @@ pub enum EventKind {
         /// Whether something failed, so that it is printed with `--quiet` too.
         #[serde(skip)]
         is_failure: bool,
+        /// Whether it is about a step, so that its line is indented and names the task.
+        #[serde(skip)]
+        is_of_step: bool,
     },
     /// A task is complete, or its attempts are used up.
     TaskEnded {
@@ -439,14 +442,31 @@ impl RunEvent {
 }
 
 impl EventKind {
-    /// A note.
-    pub fn note(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Note, words: words.into(), once: false, is_failure: false }
+    /// A message of this severity.
+    pub fn message(level: NoteLevel, words: impl Into<String>) -> Self {
+        Self::Note { level, words: words.into(), once: false, is_failure: false, is_of_step: false }
     }
 
-    /// A warning about something that failed, or that an agent was not allowed to do.
+    /// A note. It names the task itself, if it has one.
+    pub fn note(words: impl Into<String>) -> Self {
+        Self::message(NoteLevel::Note, words)
+    }
+
+    /// A note about a step, which does not name the task: whoever prints it does.
+    pub fn step_note(words: impl Into<String>) -> Self {
+        let (level, words) = (NoteLevel::Note, words.into());
+        Self::Note { level, words, once: false, is_failure: false, is_of_step: true }
+    }
+
+    /// A warning about something that has not failed. It does not name the task: whoever prints it does.
+    pub fn warning(words: impl Into<String>) -> Self {
+        Self::message(NoteLevel::Warning, words)
+    }
+
+    /// A warning about something that failed, or that an agent was not allowed to do. It does not name the task either.
     pub fn failure(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Warning, words: words.into(), once: false, is_failure: true }
+        let (level, words) = (NoteLevel::Warning, words.into());
+        Self::Note { level, words, once: false, is_failure: true, is_of_step: false }
     }
 }
 

@@ -164,11 +164,11 @@ impl RunResources<'_> {
         // The code of a rejected task must not change what the next one is tested with.
         let changed = before.restore(recorder, OtherWriters::Alone, &mark);
         if let Some(words) = changed.map_err(PipelineError::Unrestored)?.in_one_line() {
-            context.emit(task, EventKind::note(format!("  {words}; they were restored")));
+            context.emit(task, EventKind::step_note(format!("{words}; they were restored")));
         }
         let baseline = guard.end(ended)?;
         if let Some(words) = baseline.log_warning() {
-            context.emit(task, EventKind::note(format!("  {words}")));
+            context.emit(task, EventKind::step_note(words));
         }
         match baseline {
             Baseline::Green(_) | Baseline::NoTests(_) => Ok(known_red),

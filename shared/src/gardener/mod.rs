@@ -179,8 +179,8 @@ impl<'a> Gardener<'a> {
         let other_repos = self.other_repos.iter().map(|other_repo| &other_repo.repository);
         for repository in [self.repository].into_iter().chain(other_repos) {
             if let Err(error) = packing.run(repository) {
-                let words = format!("  objects were not packed: {error}");
-                (self.on_event)(RunEvent::of(task, EventKind::note(words)));
+                let words = format!("objects were not packed: {error}");
+                (self.on_event)(RunEvent::of(task, EventKind::step_note(words)));
             }
         }
     }
@@ -188,8 +188,7 @@ impl<'a> Gardener<'a> {
     /// Reports files of the checkout that worktrees did not get.
     fn report_left_out(&mut self, task: &TaskId) {
         for note in take_left_out() {
-            let words = format!("  warning: {note}");
-            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
+            (self.on_event)(RunEvent::of(task, EventKind::warning(note.to_string())));
         }
     }
 
@@ -214,8 +213,8 @@ impl<'a> Gardener<'a> {
         let clean = self.resources.clean.as_ref().map(|clean| &clean.pool);
         let pool = self.resources.lanes.map(|lanes| &lanes.pool).or(clean);
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
-        let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
-        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::note(words) });
+        let words = format!("files in the worktrees of gates could not be checked: {error}");
+        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::warning(words) });
     }
 
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.

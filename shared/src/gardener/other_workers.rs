@@ -90,16 +90,16 @@ impl<'a> Gardener<'a> {
         remote_progress: RemoteProgress,
     ) -> Result<(), GardenerError> {
         for remark in &remote_progress.remarks {
-            self.note_once(state, format!("warning: at the remote: {remark}"));
+            self.report_once(state, EventKind::warning(format!("at the remote: {remark}")));
         }
         match remote_progress.request {
             Some(WorkRequest::Stop) => {
-                self.note_once(state, "this worker was asked to stop".to_owned());
+                self.report_once(state, EventKind::note("this worker was asked to stop"));
                 self.resources.context.cancel.cancel();
             }
             Some(WorkRequest::Drain) => {
                 let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
-                self.note_once(state, words.to_owned());
+                self.report_once(state, EventKind::note(words));
                 state.halt(Stop::NoMore);
             }
             None => {}
@@ -123,9 +123,10 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    fn note_once(&mut self, state: &mut WorkState<'_, 'a, '_>, words: String) {
+    fn report_once(&mut self, state: &mut WorkState<'_, 'a, '_>, message: EventKind) {
+        let EventKind::Note { words, .. } = &message else { return };
         if state.other_workers.reported.insert(words.clone()) {
-            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+            (self.on_event)(RunEvent::of_run(message));
         }
     }
 
@@ -195,8 +196,8 @@ impl<'a> Gardener<'a> {
             Ok(Claiming::Won) => {}
             // Something at the remote is in the way of this claim. Other tasks can be claimed.
             Err(error @ CoordinationError::Refused { .. }) => {
-                let words = format!("warning: {} cannot be claimed: {error}", task.id);
-                (self.on_event)(RunEvent::of(&task.id, EventKind::note(words)));
+                let words = format!("the task cannot be claimed: {error}");
+                (self.on_event)(RunEvent::of(&task.id, EventKind::warning(words)));
                 state.excluded.insert(task.id.clone());
                 return false;
             }
@@ -432,11 +433,11 @@ impl<'a> Gardener<'a> {
             return;
         }
         if state.other_workers.failures == 1 {
-            let mut words = format!("warning: {error}; trying again");
+            let mut words = format!("{error}; trying again");
             for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                 words.push_str(&format!("\n  hint: {hint}"));
             }
-            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+            (self.on_event)(RunEvent::of_run(EventKind::warning(words)));
         }
         let delay = Duration::from_secs(1 << state.other_workers.failures.min(5));
         state.other_workers.next_look_at = Some(Instant::now() + delay);
@@ -502,10 +503,10 @@ impl<'a> Gardener<'a> {
             lanes.queue.memory.distrusted.add(task.clone());
         }
         let words = format!(
-            "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
+            "at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
             source.short()
         );
-        self.note_once(state, words);
+        self.report_once(state, EventKind::warning(words));
     }
 }
 

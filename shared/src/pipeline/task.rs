@@ -127,10 +127,8 @@ impl TaskRun<'_, '_, '_> {
         if self.recorder.repository().tree_of(passed.commit)? == self.recorder.tree() {
             return Ok(next);
         }
-        let task = &self.task.id;
-        let words =
-            format!("  {task}: files were committed after its last step, so its attempt begins again");
-        self.context.emit(task, EventKind::note(words));
+        let words = "files were committed after its last step, so its attempt begins again";
+        self.context.emit(&self.task.id, EventKind::step_note(words));
         Ok(NextStep { stage: Stage::Implement, ..next })
     }
 
@@ -308,7 +306,7 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn announce(&mut self, step: Step, attempt: Attempt, by: &str, log: &str) {
         let status = StepStatus {
             pid: std::process::id(),
-            step: step.to_owned(),
+            step,
             attempt,
             by: Redactor::redact(&self.context.run.secrets, by),
             since: (self.context.run.clock)(),

@@ -282,7 +282,8 @@ impl Caller<'_> {
         self.expense.add(tally.usage().map(|usage| usage.minus(prior_usage)), ended.took);
         refuse_survivors(&ended)?;
         if let Some(error) = &ended.log_error {
-            (self.on_event)(EventKind::note(format!("  the log of {} is incomplete: {error}", self.runner)));
+            let words = format!("the log of {} is incomplete: {error}", self.runner);
+            (self.on_event)(EventKind::step_note(words));
         }
         let doubt = ReplyDoubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
@@ -298,7 +299,7 @@ impl Caller<'_> {
             open_log(&log_path, &format!("=== {denial} ===\n"))?;
         }
         if let Some(denial) = denial.as_ref().filter(|_| may_be_denied) {
-            (self.on_event)(EventKind::note(format!("  {denial}")));
+            (self.on_event)(EventKind::step_note(denial));
         }
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {
