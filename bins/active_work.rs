@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use arborist_core::{
     git::{Ref, Repository},
     history::State,
+    message::Step,
     name::{BranchName, TaskId},
     process::{FileLock, Holder},
     progress::NodeProgress,
@@ -13,9 +14,14 @@ use arborist_core::{
 };
 
 /// The state of a task while a step of it is in progress.
-pub(crate) fn gerund(step: &str) -> Option<&'static str> {
-    let states = [("implement", State::Implementing), ("test", State::Testing), ("review", State::Reviewing)];
-    states.iter().find(|(name, _)| *name == step).map(|(_, state)| state.as_str())
+pub(crate) fn gerund(step: Step) -> Option<&'static str> {
+    let state = match step {
+        Step::Implement => State::Implementing,
+        Step::Test => State::Testing,
+        Step::Review => State::Reviewing,
+        _ => return None,
+    };
+    Some(state.as_str())
 }
 
 /// The process at work, and its tasks.
@@ -44,7 +50,7 @@ impl ActiveWork {
     /// The state of a task that the run is working on.
     pub(crate) fn step_of(&self, task: &TaskId) -> Option<&'static str> {
         let pid = self.holder.as_ref()?.pid;
-        gerund(&StepStatus::find(&self.repository, &self.run, task, pid)?.step)
+        gerund(StepStatus::find(&self.repository, &self.run, task, pid)?.step)
     }
 
     /// Whether the run is working on this task.

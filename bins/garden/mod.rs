@@ -124,17 +124,12 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let is_retried = args.retry_failed && node.state == State::Failed;
     if !can_run(&task) && !is_retried {
         if !node.is_leaf() {
-            let options = Box::default();
-            return Err(opened.with_hints(GardenerError::IsPhase { task, options }));
+            return Err(opened.with_hints(GardenerError::IsPhase { task }));
         }
         let mut waits: Vec<TaskId> = node.waits_for.clone();
         if waits.is_empty() && node.state == State::Failed {
             let command = opened.request.typed_command();
-            return Err(opened.with_hints(GardenerError::NoAttemptLeft {
-                task,
-                command,
-                options: Box::default(),
-            }));
+            return Err(opened.with_hints(GardenerError::NoAttemptLeft { task, command }));
         }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {

@@ -232,8 +232,8 @@ impl OpenQueue {
         Settings::load_for_run(&self.repository, &self.config)?;
         let accept = self.continuation(run).continue_run(" --accept-changes --yes");
         let failure = Failure::new(error.exit(), error.to_string());
-        let failure = match error.drift() {
-            Some(drift) => failure.hint(drift.words()),
+        let failure = match error.unaccepted_change() {
+            Some(change) => failure.hint(change.words()),
             None => failure,
         };
         Err(failure.hint(format!("or accept it and its commands, which also continues the run: {accept}")))

@@ -112,58 +112,112 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let place = find_checkout(&repository, &run.scope.branch)?;
     let at = place.as_ref().unwrap_or(&repository);
     let mut recorder = RunRecorder::new(at, run.scope.branch.clone(), start.session.clone(), head)?;
-    for task in &args.tasks {
-        let history = run.find(task);
-        let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
-        let is_reset = history.is_some_and(is_reset);
-        let remains = LeftoverWork::find(&repository, &run, task, recorder.head())?;
-        let own = save_own_branch(&repository, &run.scope.branch, task, recorder.head())?;
-        if args.drop && is_reset && !remains.contested.is_empty() {
-            return Err(contested_after_reset(task, &remains.contested));
+    let selection = ResetSelection {
+        repository: &repository,
+        run: &run,
+        place: place.as_ref(),
+        tasks: &args.tasks,
+        drop: args.drop,
+    };
+    args.tasks.iter().try_for_each(|task| selection.reset(task, &mut recorder, ui))?;
+    Ok(Exit::Done)
+}
+
+/// The tasks to reset, and where.
+struct ResetSelection<'r> {
+    repository: &'r Repository,
+    run: &'r Run,
+    /// The checkout of the run's branch, if there is one.
+    place: Option<&'r Repository>,
+    tasks: &'r [TaskId],
+    /// Whether the changes of the tasks are undone, too.
+    drop: bool,
+}
+
+impl ResetSelection<'_> {
+    /// Resets a task. The caller holds the lock of the run. If the process is killed in between, the same command
+    /// continues:
+    ///
+    /// 1. Refuse what cannot be done although the task is already reset. Nothing is written before.
+    /// 2. Save the task's own branch. The ref is named after the commit, so it is found again.
+    /// 3. Undo the changes and write the `reset` commit. [`LeftoverWork::undo_work`] does both.
+    /// 4. Take the ticket out of the queue. This also happens if the task was reset before.
+    fn reset(&self, task: &TaskId, recorder: &mut RunRecorder<'_>, ui: &mut Ui) -> Result<(), Failure> {
+        let Self { repository, run, .. } = *self;
+        let is_reset = run.find(task).is_some_and(is_reset);
+        let leftover = LeftoverWork::find(repository, run, task, recorder.head())?;
+        if self.drop && is_reset && !leftover.contested.is_empty() {
+            return Err(contested_after_reset(task, &leftover.contested));
         }
-        if args.drop && !remains.changes.is_empty() {
-            let (commit, saved) = remains.take_out(&mut recorder, task, name, place.as_ref())?;
-            tell_reset(ui, &repository, &run, task, commit)?;
-            ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
-            ui.note(&format!("they are saved as {saved}"));
-            let mut builds_on = complete_dependents(&repository, &run, task)?;
-            builds_on.retain(|dependent| !args.tasks.iter().any(|reset| reset.as_str() == *dependent));
-            if !builds_on.is_empty() {
-                ui.note(&format!(
-                    "complete tasks that depend on {task} stay complete: {}",
-                    builds_on.join(", ")
-                ));
-            }
-        } else if is_reset {
-            ui.line(&format!("{task} is already reset"));
-        } else {
-            let wording = SubjectParts { name, attempt: Attempt(0), max: 0 };
-            let event =
-                recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            tell_reset(ui, &repository, &run, task, event.commit)?;
-        }
-        if leave_queue(&repository, &run.scope.branch, task)? {
+        let saved_branch = save_own_branch(repository, &run.scope.branch, task, recorder.head())?;
+        let recorded = self.record(task, &leftover, recorder, ui);
+        let left_queue = recorded.and_then(|()| leave_queue(repository, &run.scope.branch, task));
+        if left_queue == Ok(true) {
             ui.note(&format!("removed {task} from the merge queue"));
         }
-        if let Some(saved) = own {
+        // Also if the changes could not be undone: the next call does not save the branch again.
+        if let Some(saved) = saved_branch {
             ui.note(&format!(
                 "its task branch is saved as {saved}; the next run with --jobs or --isolate starts a new one"
             ));
         }
-        if !args.drop && !remains.done().is_empty() {
-            ui.note(&format!("the changes of {task} are still there: {}", remains.done()));
-            let scope = scope::option(&repository, &run.scope.branch);
-            ui.hint(&match remains.contested.is_empty() {
-                true => format!("to undo them, run: git arborist reset --drop {task}{scope}"),
-                false => format!(
-                    "later commits have changed the same lines of {}; to undo the changes of {task} there, edit {} by hand",
-                    remains.contested.join(", "),
-                    if remains.contested.len() == 1 { "it" } else { "them" }
-                ),
-            });
+        left_queue?;
+        if !self.drop && !leftover.describe_work().is_empty() {
+            self.report_leftover(task, &leftover, ui);
         }
+        Ok(())
     }
-    Ok(Exit::Done)
+
+    /// Writes the `reset` commit, unless the task is reset and there is nothing to undo.
+    fn record(
+        &self,
+        task: &TaskId,
+        leftover: &LeftoverWork,
+        recorder: &mut RunRecorder<'_>,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let Self { repository, run, .. } = *self;
+        let history = run.find(task);
+        let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
+        if self.drop && !leftover.changes.is_empty() {
+            let (commit, saved) = leftover.undo_work(recorder, task, name, self.place)?;
+            tell_reset(ui, repository, run, task, commit)?;
+            ui.note(&format!("undid the changes of {task}: {}", leftover.describe_removal()));
+            ui.note(&format!("they are saved as {saved}"));
+            return self.report_dependents(task, ui);
+        }
+        if history.is_some_and(is_reset) {
+            ui.line(&format!("{task} is already reset"));
+            return Ok(());
+        }
+        let wording = SubjectParts { name, attempt: Attempt(0), max: 0 };
+        let event = recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
+        tell_reset(ui, repository, run, task, event.commit)
+    }
+
+    /// Names complete tasks that build on changes that were undone.
+    fn report_dependents(&self, task: &TaskId, ui: &mut Ui) -> Result<(), Failure> {
+        let mut builds_on = complete_dependents(self.repository, self.run, task)?;
+        builds_on.retain(|dependent| !self.tasks.iter().any(|reset| reset.as_str() == *dependent));
+        if !builds_on.is_empty() {
+            ui.note(&format!("complete tasks that depend on {task} stay complete: {}", builds_on.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Names changes of the task that stay, and what removes them.
+    fn report_leftover(&self, task: &TaskId, leftover: &LeftoverWork, ui: &mut Ui) {
+        ui.note(&format!("the changes of {task} are still there: {}", leftover.describe_work()));
+        let scope = scope::option(self.repository, &self.run.scope.branch);
+        ui.hint(&match leftover.contested.is_empty() {
+            true => format!("to undo them, run: git arborist reset --drop {task}{scope}"),
+            false => format!(
+                "later commits have changed the same lines of {}; to undo the changes of {task} there, edit {} by hand",
+                leftover.contested.join(", "),
+                if leftover.contested.len() == 1 { "it" } else { "them" }
+            ),
+        });
+    }
 }
 
 /// The error for changes that later commits build on, of a task that starts over anyway.
@@ -291,5 +345,5 @@ fn untouched(
     }
     let options = TypedOptions { tree: scope, ..TypedOptions::default() };
     let known = run.tasks.iter().map(|history| history.id.as_str());
-    Ok(GardenerError::no_task(task, known).with_options(options).into())
+    Ok(GardenerError::no_task(task, known).into_failure(&options))
 }

@@ -79,11 +79,13 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         Some(given) => given,
         None => opened.session_reader().recorded_options_of(newest)?,
     };
+    // Nothing is written before this. `begin` creates the branch and the session's first record at once. If the process is
+    // killed in a later step, a session without a run is left, and the same command makes another one.
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, args.turn, commit)?;
     let session_worktree = session_worktree(&opened, &branch, &session, &args.continue_args, ui)?;
     bring_configuration(&opened, &session_worktree, configured, commit)?;
-    announce(&opened, &session_worktree, newest, &session, &branch, &moment, &plan)?;
+    write_history(&opened, &session_worktree, newest, &session, &branch, &moment, &plan)?;
     ui.note(&format!(
         "new session '{session}', from turn {} of session '{}', on the branch '{branch}' in '{}'",
         args.turn,
@@ -165,8 +167,9 @@ fn bring_configuration(
     Ok(())
 }
 
-/// Writes the start of the new run on its branch, and the states of all tasks right after the turn.
-fn announce(
+/// Writes the start of the new run on its branch, and the states of all tasks right after the turn. Holds the lock of the
+/// new run while it writes.
+fn write_history(
     opened: &OpenSessions,
     session_worktree: &SessionWorktree,
     newest: &StoredRecord,

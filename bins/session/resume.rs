@@ -130,9 +130,9 @@ impl<'a> Resuming<'a> {
         if has_borrowed_branch {
             self.options.switch("give-back");
         }
-        let is_new = self.session_worktree.is_new;
+        let was_entered_now = self.session_worktree.was_entered_now;
         let stopped = self.execute(ui);
-        if has_borrowed_branch && is_new {
+        if has_borrowed_branch && was_entered_now {
             release_branch(&opened.repository, &record.context.branch, ui);
         }
         stopped

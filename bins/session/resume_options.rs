@@ -7,7 +7,7 @@ use arborist_core::{
     consent::Consent,
     failure::{Exit, Failure},
     message::plain_text,
-    run::{OptionKind, RunRequest, TEST, find_recorded, option_approvals, test_approval},
+    run::{OptionArgument, OptionKind, RecordedOption, RunRequest, TEST, option_approvals, test_approval},
     safe_files::InnerPath,
     session::{OF_RUNNER, RecordedOptions, StoredRecord},
 };
@@ -59,14 +59,12 @@ impl ContinueArgs {
         }
         for (name, value) in recorded.options.iter().filter(|(name, _)| !is_replaced(name)) {
             refuse_option(name, value)?;
-            let option = |value: &str| OsString::from(format!("--{name}={value}"));
-            match find_recorded(name) {
-                Some(OptionKind::List) => resume_options.options.extend(value.split(',').map(option)),
-                Some(OptionKind::Lines) => resume_options.options.extend(value.lines().map(option)),
-                Some(OptionKind::Value) => resume_options.options.push(option(value)),
-                Some(OptionKind::Folder) if is_inner(value) => resume_options.options.push(option(value)),
-                Some(OptionKind::Switch) if value == "true" => resume_options.switch(name),
-                _ => {}
+            let typed = OptionArgument::of_recorded(name, value).into_iter();
+            match RecordedOption::find(name).map(|option| option.kind) {
+                None => {}
+                Some(OptionKind::Folder) if !is_inner(value) => {}
+                Some(OptionKind::Switch) if value != "true" => {}
+                Some(_) => resume_options.options.extend(typed.map(|option| option.argument().into())),
             }
         }
         let test = recorded.options.get(TEST).filter(|_| !is_replaced(TEST));
@@ -134,9 +132,8 @@ impl ResumeOptions<'_> {
     /// Replays without calling agents.
     pub(super) fn without_agents(&mut self) {
         let is_kept = |option: &str| {
-            ["test-command", "allow", "jobs", "max-retries", "isolate", "keep-going"]
-                .iter()
-                .any(|name| option.trim_start_matches("--").split('=').next() == Some(*name))
+            let name = option.trim_start_matches("--").split('=').next().unwrap_or_default();
+            RecordedOption::find(name).is_some_and(|option| option.is_replayed)
         };
         self.options.retain(|option| option.to_str().is_some_and(is_kept));
     }

@@ -21,7 +21,10 @@ use arborist_core::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{StateView, remark, tree};
+use super::{
+    StateView, remark,
+    tree::{self, PhaseState},
+};
 use crate::{
     active_work::gerund,
     clock,
@@ -98,7 +101,7 @@ fn facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, St
 
 fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
     if let Some(doing) = view.work.doing(node) {
-        let state = gerund(&doing.step).unwrap_or(node.state.as_str());
+        let state = gerund(doing.step).unwrap_or(node.state.as_str());
         // The log of the agent has its own row.
         let has_row = view.logs.implement.iter().any(|log| *log == doing.log);
         let log = if has_row { String::new() } else { format!(", log {}", tree::one_line(&doing.log)) };
@@ -107,16 +110,19 @@ fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
     if view.work.has(node) {
         return format!("{}, a run is working on it", node.state.as_str());
     }
-    if !node.is_leaf() && (node.state.is_under_way() || tree::phase_word(view, node) == "parked") {
-        return tree::phase_word(view, node).to_owned();
+    let phase_state = || PhaseState::of(view, node);
+    if !node.is_leaf() && (node.state.is_under_way() || phase_state() == PhaseState::Parked) {
+        return phase_state().as_str().to_owned();
     }
     let is_in_review = |unfinished: &UnfinishedStep| unfinished.step == Step::Review && node.is_paused();
-    let mut words = match view.logs.unfinished.as_ref().filter(|unfinished| is_in_review(unfinished)) {
-        // An interruption before the reviewer's last call says nothing about that call.
-        Some(_) => format!("{}; tests passed, the review is next", node.word()),
-        None => node.words(),
+    // An interruption before the reviewer's last call says nothing about that call.
+    let is_reviewed = view.logs.unfinished.as_ref().is_some_and(is_in_review);
+    let mut words = match is_reviewed {
+        true => format!("{}; tests passed, the review is next", node.word()),
+        false => node.words(),
     };
-    if view.work.has_cut_off(node) && !words.contains("interrupted") {
+    let is_told = !is_reviewed && node.is_interrupted();
+    if view.work.has_cut_off(node) && !is_told {
         words.push_str(", the last attempt was interrupted");
     }
     words.extend(view.lost_words(node).map(|lost| format!(", {lost}")));
@@ -180,7 +186,7 @@ fn next_command(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<String>
 
 fn need(view: &StateView<'_>, id: &TaskId) -> String {
     let state = match view.progress.find(id) {
-        Some(phase) if !phase.is_leaf() => tree::phase_word(view, phase),
+        Some(phase) if !phase.is_leaf() => PhaseState::of(view, phase).as_str(),
         Some(task) => task.word(),
         None => "unknown",
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arborist_core::{
     event::steps,
     history::{Event, State},
+    message::Step,
     plan::Task,
     progress::NodeProgress,
     record::StepStatus,
@@ -72,7 +73,7 @@ struct RunningDocument {
 struct DoingDocument {
     /// The step.
     #[schemars(schema_with = "steps")]
-    step: String,
+    step: Step,
     /// The attempt, from 0.
     attempt: u32,
     /// Who does it: a runner, or a command.

@@ -22,7 +22,7 @@ pub(super) fn busy_words(doing: &StepStatus) -> String {
 pub(super) fn remark(view: &StateView<'_>, node: &NodeProgress<'_>) -> (String, Option<String>) {
     let mut parts = Vec::new();
     let pause = node.pause().filter(|_| !view.work.has(node));
-    let is_told = pause.as_ref().is_some_and(|pause| pause.contains("interrupted"));
+    let is_told = pause.is_some() && node.is_interrupted();
     if view.work.has_cut_off(node) && !is_told {
         parts.push("interrupted".into());
     }

@@ -9,8 +9,9 @@ use arborist_core::{
     name::TaskId,
     plan::usual_places,
     process::shell_word,
-    progress::{NodeProgress, Share},
+    progress::{NodeProgress, RestingState, Share},
     queue::advice_to_unpark,
+    record::StepStatus,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -276,13 +277,16 @@ fn origin(view: &StateView<'_>) -> Option<String> {
 
 fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
     let (mark, tone) = phase_mark(ui, view, node);
-    let state =
-        if node.state == State::Pending && !has_work_below(view, node) { "" } else { phase_word(view, node) };
+    let state = if node.state == State::Pending && !has_work_below(view, node) {
+        ""
+    } else {
+        PhaseState::of(view, node).as_str()
+    };
     let indent = "  ".repeat(node.depth);
-    let used = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
-    let room = ui.width().map(|width| width.saturating_sub(used).max(NARROWEST_NAME));
-    let name = one_line(node.name);
-    let name = room.map_or_else(|| name.clone(), |room| shortened(&name, room));
+    let beside_name = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
+    let room = ui.width().map(|width| width.saturating_sub(beside_name).max(NARROWEST_NAME));
+    let whole_name = one_line(node.name);
+    let name = room.map_or_else(|| whole_name.clone(), |room| shortened(&whole_name, room));
     let id = ui.paint(Tone::Dim, node.id.as_str());
     let line = format!(
         "{indent}{} {id} {}  {}",
@@ -293,24 +297,51 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
     ui.line(line.trim_end());
 }
 
-/// The state of a phase in one word or a few. A phase is under way while any of its tasks is, so only its tasks tell
-/// whether something is running.
-pub(super) fn phase_word(view: &StateView<'_>, node: &NodeProgress<'_>) -> &'static str {
-    let is_parked = || tasks_below(view, node).into_iter().any(|task| view.is_parked(task));
-    match node.state {
-        _ if has_work_below(view, node) => "running",
-        state if state.is_under_way() && has_left_below(view, node) => "started",
-        State::Complete if is_parked() => "parked",
-        State::Implementing => "waiting to land",
-        state => state.as_str(),
+/// The state of a phase. A phase is under way while any of its tasks is, so only its tasks tell whether something is
+/// running.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PhaseState {
+    /// A run is working on a task of it.
+    Running,
+    /// Tasks of it are left.
+    Started,
+    /// A landing of a task of it is parked.
+    Parked,
+    WaitingToLand,
+    /// The state as history has it.
+    Recorded(State),
+}
+
+impl PhaseState {
+    pub(super) fn of(view: &StateView<'_>, phase: &NodeProgress<'_>) -> Self {
+        let is_parked = || tasks_below(view, phase).into_iter().any(|task| view.is_parked(task));
+        match phase.state {
+            _ if has_work_below(view, phase) => Self::Running,
+            state if state.is_under_way() && has_left_below(view, phase) => Self::Started,
+            State::Complete if is_parked() => Self::Parked,
+            State::Implementing => Self::WaitingToLand,
+            state => Self::Recorded(state),
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Started => "started",
+            Self::Parked => "parked",
+            Self::WaitingToLand => "waiting to land",
+            Self::Recorded(state) => state.as_str(),
+        }
     }
 }
 
 pub(super) fn phase_mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&'static str, Tone) {
-    let (fancy, plain, tone) = match phase_word(view, node) {
-        "running" | "parked" => ("▶", ">", Tone::Busy),
-        "started" | "waiting to land" | "pending" => ("·", ".", Tone::Dim),
-        _ => return mark(ui, view, node),
+    let (fancy, plain, tone) = match PhaseState::of(view, node) {
+        PhaseState::Running | PhaseState::Parked => ("▶", ">", Tone::Busy),
+        PhaseState::Started | PhaseState::WaitingToLand | PhaseState::Recorded(State::Pending) => {
+            ("·", ".", Tone::Dim)
+        }
+        PhaseState::Recorded(_) => return mark(ui, view, node),
     };
     (if ui.has_unicode() { fancy } else { plain }, tone)
 }
@@ -333,58 +364,83 @@ fn has_left_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
 
 fn show_task(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>, columns: &Columns) {
     let (mark, tone) = mark(ui, view, node);
-    let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * node.depth));
-    let name = one_line(node.name);
-    let name = if columns.width.is_some() { shortened(&name, room) } else { name };
+    let mark = ui.paint(tone, mark);
     let indent = "  ".repeat(node.depth);
-    let used = name.width();
-    let pad = room.saturating_sub(used);
+    let name_room = columns.names.saturating_sub(indent.len());
+    let name = one_line(node.name);
+    let name = if columns.width.is_some() { shortened(&name, name_room) } else { name };
+    let padding = name_room.saturating_sub(name.width());
     let doing = view.work.doing(node);
-    let word = match node.state {
-        _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
-        State::Pending if view.work.has(node) => "begun",
-        state if view.work.has(node) => state.as_str(),
-        _ => node.word(),
-    };
+    let word = word_beside(view, node, doing.as_ref());
     let (remark, reason) = doing.map_or_else(|| remark(view, node), |doing| (busy_words(&doing), None));
-    let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
-    let whole = reason.as_ref().map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"));
-    let (remark, below) = match (columns.width, reason) {
-        // A reason of which only the start fits beside the state says nothing.
-        (Some(width), Some(reason)) if used + whole.width() > width => {
-            let (remark, below) = placed(&remark, width, used, indent.len() + 4);
-            let reason = rest_of(&reason, width, indent.len() + 4);
-            (
-                remark,
-                Some(below.map_or_else(|| reason.clone(), |below| format!("{below}\n{indent}    {reason}"))),
-            )
-        }
-        (Some(width), _) => placed(&whole, width, used, indent.len() + 4),
-        (None, _) => (whole, None),
-    };
+    let before_remark = indent.len() + 2 + columns.ids + 1 + name.width() + padding + 2 + STATE + 1;
+    let space = RemarkSpace { width: columns.width, before: before_remark, indent: indent.len() + 4 };
+    let placed = space.place(&remark, reason.as_deref());
+    // Without a remark, no spaces follow: colours would keep them from being removed.
+    let state_width = if placed.beside.is_empty() { 0 } else { STATE };
+    let state = ui.paint(tone, &format!("{word:<state_width$}"));
+    let rest = format!("{name}{:padding$}  {state} {}", "", placed.beside);
+    let (ids, id) = (columns.ids, node.id.as_str());
     // An id that leaves no room for the other columns is on its own line, so that it can be copied.
-    let (mut mark, mut id) = (ui.paint(tone, mark), node.id.as_str());
     if id.len() > ids {
         ui.line(&format!("{indent}{mark} {id}"));
-        (mark, id) = (" ".to_owned(), "");
+        ui.line(format!("{indent}  {:ids$} {rest}", "").trim_end());
+    } else {
+        ui.line(format!("{indent}{mark} {id:<ids$} {rest}").trim_end());
     }
-    // Without a remark, no spaces follow: colours would keep them from being removed.
-    let width = if remark.is_empty() { 0 } else { STATE };
-    let state = ui.paint(tone, &format!("{word:<width$}"));
-    let line = format!("{indent}{mark} {id:<ids$} {name}{:pad$}  {state} {remark}", "");
-    ui.line(line.trim_end());
-    if let Some(below) = below {
-        ui.line(&format!("{indent}    {below}"));
+    placed.below.iter().for_each(|line| ui.line(&format!("{indent}    {line}")));
+}
+
+/// The word for the state of a task.
+fn word_beside(view: &StateView<'_>, node: &NodeProgress<'_>, doing: Option<&StepStatus>) -> &'static str {
+    match (doing, node.state) {
+        (Some(doing), _) => gerund(doing.step).unwrap_or("begun"),
+        (None, State::Pending) if view.work.has(node) => "begun",
+        (None, state) if view.work.has(node) => state.as_str(),
+        (None, _) => node.word(),
     }
 }
 
-/// A remark in its column, or below the line at this indent if the column is too narrow for it.
-fn placed(remark: &str, width: usize, used: usize, indent: usize) -> (String, Option<String>) {
-    let room = width.saturating_sub(used);
-    if remark.width() <= room || room >= NARROWEST_REMARK {
-        return (shortened(remark, room), None);
+/// The space for the remark about a task.
+struct RemarkSpace {
+    /// The width of a line, if it is limited.
+    width: Option<usize>,
+    /// The width of the columns before the remark.
+    before: usize,
+    /// The indent of lines below.
+    indent: usize,
+}
+
+/// A remark, beside the state and on the lines below.
+struct PlacedRemark {
+    beside: String,
+    below: Vec<String>,
+}
+
+impl RemarkSpace {
+    /// Places a remark with the reason of a failure. A reason of which only the start fits beside the state says nothing,
+    /// so it is on a line of its own.
+    fn place(&self, remark: &str, reason: Option<&str>) -> PlacedRemark {
+        let whole = reason.map_or_else(|| remark.to_owned(), |reason| format!("{remark}: {reason}"));
+        let Some(width) = self.width else { return PlacedRemark { beside: whole, below: Vec::new() } };
+        match reason {
+            Some(reason) if self.before + whole.width() > width => {
+                let mut placed = self.place_in(remark, width);
+                placed.below.push(rest_of(reason, width, self.indent));
+                placed
+            }
+            _ => self.place_in(&whole, width),
+        }
     }
-    (String::new(), Some(rest_of(remark, width, indent)))
+
+    /// Places a text in its column, or below the line if the column is too narrow for it.
+    fn place_in(&self, text: &str, width: usize) -> PlacedRemark {
+        let room = width.saturating_sub(self.before);
+        if text.width() <= room || room >= NARROWEST_REMARK {
+            return PlacedRemark { beside: shortened(text, room), below: Vec::new() };
+        }
+        PlacedRemark { beside: String::new(), below: vec![rest_of(text, width, self.indent)] }
+    }
 }
 
 pub(super) fn one_line(text: &str) -> String {
@@ -402,7 +458,7 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&
         State::Reverted => ("↶", "<", Tone::Bad),
         State::Skipped => ("⊘", "-", Tone::Dim),
         State::Pending if view.work.has(node) => ("▶", ">", Tone::Busy),
-        _ if node.word() == "ready" => ("○", "o", Tone::Strong),
+        _ if node.resting_state() == RestingState::Ready => ("○", "o", Tone::Strong),
         State::Pending => ("·", ".", Tone::Dim),
         _ if node.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {
             ("▶", ">", Tone::Bad)

@@ -53,16 +53,16 @@ impl StyledRow {
     }
 
     /// Renders it, cut to this width.
-    fn paint(&self, brush: TextStyle, columns: usize) -> Painted {
+    fn paint(&self, style: TextStyle, columns: usize) -> Painted {
         let whole = self.width();
-        let mark = if whole <= columns { "" } else { brush.ellipsis() };
+        let mark = if whole <= columns { "" } else { style.ellipsis() };
         let mut left = columns.saturating_sub(mark.width()).min(whole);
         let mut painted = Painted { text: String::new(), width: mark.width() };
         for (tone, words) in &self.0 {
             let part = cut(words, left);
             left = if part.len() == words.len() { left - part.width() } else { 0 };
             painted.width += part.width();
-            painted.text += &tone.map_or_else(|| part.to_owned(), |tone| brush.paint(tone, part));
+            painted.text += &tone.map_or_else(|| part.to_owned(), |tone| style.paint(tone, part));
         }
         painted.text += mark;
         painted
@@ -88,10 +88,10 @@ pub(crate) struct Live<N> {
 
 impl<N: Send + 'static> Live<N> {
     /// Opens a view. If no thread can be started, nothing is shown.
-    pub(super) fn open(content: impl LiveContent<News = N>, brush: TextStyle) -> Self {
+    pub(super) fn open(content: impl LiveContent<News = N>, style: TextStyle) -> Self {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("view".into());
-        let thread = thread.spawn(move || watch(content, &receiver, brush)).ok();
+        let thread = thread.spawn(move || watch(content, &receiver, style)).ok();
         Self { sender: Some(sender), thread }
     }
 }
@@ -115,7 +115,7 @@ impl<N> Drop for Live<N> {
     }
 }
 
-fn watch<S: LiveContent>(mut content: S, receiver: &Receiver<S::News>, brush: TextStyle) {
+fn watch<S: LiveContent>(mut content: S, receiver: &Receiver<S::News>, style: TextStyle) {
     let mut drawn = Instant::now();
     let mut next = drawn;
     loop {
@@ -125,7 +125,7 @@ fn watch<S: LiveContent>(mut content: S, receiver: &Receiver<S::News>, brush: Te
                 next = next.min(drawn + REDRAW_DELAY);
             }
             Err(RecvTimeoutError::Timeout) => {
-                draw(&content, brush);
+                draw(&content, style);
                 drawn = Instant::now();
                 next = drawn + TICK;
             }
@@ -135,11 +135,11 @@ fn watch<S: LiveContent>(mut content: S, receiver: &Receiver<S::News>, brush: Te
 }
 
 /// Draws the rows. The last column stays free, because terminals differ in what they do after writing there.
-fn draw(content: &impl LiveContent, brush: TextStyle) {
+fn draw(content: &impl LiveContent, style: TextStyle) {
     let Some((columns, height)) = screen::size() else { return };
     let columns = columns.saturating_sub(1);
     let rows = content.rows(columns, height.saturating_sub(1).max(1));
-    screen::show(rows.iter().map(|row| row.paint(brush, columns)).collect());
+    screen::show(rows.iter().map(|row| row.paint(style, columns)).collect());
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_row_is_cut_by_display_columns_and_never_within_a_character() {
-        let brush = TextStyle { is_coloured: false, has_unicode: true };
+        let style = TextStyle { is_coloured: false, has_unicode: true };
         let row = || StyledRow::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
         for (columns, text, width) in [
             (20, "T1 日本語 done", 14),
@@ -157,15 +157,15 @@ mod tests {
             (7, "T1 日…", 6),
             (1, "…", 1),
         ] {
-            let painted = row().paint(brush, columns);
+            let painted = row().paint(style, columns);
             assert_eq!((painted.text.as_str(), painted.width), (text, width), "{columns}");
         }
     }
 
     #[test]
     fn colour_codes_take_no_display_columns() {
-        let brush = TextStyle { is_coloured: true, has_unicode: true };
-        let painted = StyledRow::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
+        let style = TextStyle { is_coloured: true, has_unicode: true };
+        let painted = StyledRow::default().with(Tone::Good, "done").with(None, " now").paint(style, 6);
         assert_eq!((painted.text.as_str(), painted.width), ("\x1b[32mdone\x1b[m …", 6));
     }
 }

@@ -113,8 +113,8 @@ impl TextStyle {
 #[derive(Debug)]
 pub struct Ui {
     out: BufWriter<io::Stdout>,
-    brush: TextStyle,
-    err_brush: TextStyle,
+    style: TextStyle,
+    err_style: TextStyle,
     failed: Option<io::Error>,
 }
 
@@ -122,9 +122,9 @@ impl Ui {
     /// Without colours, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
-        let brush = TextStyle { is_coloured: false, has_unicode: is_unicode_locale() };
+        let style = TextStyle { is_coloured: false, has_unicode: is_unicode_locale() };
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        Self { out, brush, err_brush: brush, failed: None }
+        Self { out, style, err_style: style, failed: None }
     }
 
     /// Reads the colour settings: `color.arborist`, or else `color.ui`.
@@ -139,8 +139,8 @@ impl Ui {
         let suits = |is_shown: bool| {
             colour.suits(Viewer { wants_none: has("NO_COLOR"), shows_colour: !is_dumb() && is_shown })
         };
-        self.brush.is_coloured = suits(io::stdout().is_terminal() || has("GIT_PAGER_IN_USE"));
-        self.err_brush.is_coloured = suits(io::stderr().is_terminal());
+        self.style.is_coloured = suits(io::stdout().is_terminal() || has("GIT_PAGER_IN_USE"));
+        self.err_style.is_coloured = suits(io::stderr().is_terminal());
     }
 
     /// Whether standard output is a terminal.
@@ -178,24 +178,24 @@ impl Ui {
     /// Whether the locale supports more than ASCII.
     #[must_use]
     pub fn has_unicode(&self) -> bool {
-        self.brush.has_unicode
+        self.style.has_unicode
     }
 
     /// `text` in a tone, if standard output uses colours.
     #[must_use]
     pub fn paint(&self, tone: Tone, text: &str) -> String {
-        self.brush.paint(tone, text)
+        self.style.paint(tone, text)
     }
 
     /// The style for standard error.
-    pub(crate) fn err_brush(&self) -> TextStyle {
-        self.err_brush
+    pub(crate) fn err_style(&self) -> TextStyle {
+        self.err_style
     }
 
     /// Shows a live view at the bottom of standard error, if that is a capable terminal.
     pub(crate) fn watch<S: LiveContent>(&self, scene: S) -> Option<Live<S::News>> {
         let can_show = io::stderr().is_terminal() && !is_dumb() && screen::size().is_some();
-        can_show.then(|| Live::open(scene, self.err_brush))
+        can_show.then(|| Live::open(scene, self.err_style))
     }
 
     /// Writes data to standard output.

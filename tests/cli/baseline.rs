@@ -90,6 +90,20 @@ fn the_baseline_is_skipped_on_a_commit_that_has_passed_its_tests() {
 }
 
 #[test]
+fn a_landing_replaces_the_baseline_only_if_its_gate_is_the_test_command() {
+    for (gate, baselines) in [("exit 0", 2), ("true", 1)] {
+        let repo = repo();
+        repo.git(["config", "arborist.merge.gates.test.command", gate]).succeeds();
+        let run = ["gardener", "--isolate", "--test-command", "true", "--only"];
+        repo.arborist([&run[..], &["T001"]].concat()).succeeds();
+        repo.arborist([&run[..], &["T001", "--new-run"]].concat()).succeeds();
+        let logs = fs::read_dir(repo.path("spec/logs")).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = logs.map(|name| name.into_string().unwrap());
+        assert_eq!(names.filter(|name| name.starts_with("baseline_")).count(), baselines, "{gate}");
+    }
+}
+
+#[test]
 fn changes_of_an_unfinished_task_are_not_tested_as_a_baseline() {
     let repo = repo();
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x >> bad.txt ;; esac");

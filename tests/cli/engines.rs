@@ -288,6 +288,18 @@ fn work_dry_run_shows_the_submission_without_starting_workers() {
 }
 
 #[test]
+fn workers_get_each_recorded_option_once_for_each_value() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let typed = ["--allow", "a.lock", "--allow", "b,c.lock", "--fallback", "claude", "--fallback", "codex"];
+    let said = shared.submit(&[&["--on", "ssh:one", "--dry-run"], &typed[..]].concat()).succeeds();
+    let script = said.stdout();
+    let options = script.lines().find_map(|line| line.split_once("--branch=main ")).unwrap().1;
+    let options: Vec<&str> = options.split(' ').filter(|option| option.starts_with("--")).collect();
+    let expected = ["--allow=a.lock", "--allow=b,c.lock", "--fallback=claude", "--fallback=codex"];
+    assert_eq!(options, expected, "{script}");
+}
+
+#[test]
 fn kubernetes_gets_an_indexed_job_from_a_manifest_that_can_be_edited() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let root = shared.repo.root().display().to_string();

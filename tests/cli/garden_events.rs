@@ -166,3 +166,21 @@ fn with_json_standard_output_contains_only_events_and_errors_keep_their_exit_cod
     assert_eq!(events(&said.stdout())[0]["words"], "T001 is complete");
     repo.arborist(["garden", "--json", "--dry-run"]).exits(129);
 }
+
+#[test]
+fn the_words_of_a_note_about_a_step_do_not_repeat_the_task() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) echo x > x.txt; git add x.txt; git commit -qm mine ;; esac"#;
+    let plan = "## Phase 1: Work\n\n- [ ] T001 a\n";
+    let repo = TestRepo::planned("tasks.md", plan, agent);
+    let events = events(&repo.arborist(["garden", "--json"]).succeeds().stdout());
+    let is_of_task = |event: &&Value| event["event"] == "note" && event["task"] == "T001";
+    let notes: Vec<&Value> = events.iter().filter(is_of_task).collect();
+    let is_plain =
+        |words: &str| !words.starts_with(' ') && !words.contains("T001") && !words.contains("warning:");
+    assert!(!notes.is_empty(), "{events:?}");
+    for note in notes {
+        assert!(is_plain(note["words"].as_str().unwrap()), "{note}");
+    }
+    let repo = TestRepo::planned("tasks.md", plan, agent);
+    repo.arborist(["garden"]).succeeds().err("\n  T001: ");
+}

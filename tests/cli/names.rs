@@ -12,10 +12,10 @@ use regex::Regex;
 use crate::architecture::sources;
 
 /// Words that once named parts of the program. What they stood for has plain names now.
-const RETIRED: [&str; 22] = [
-    "annex", "attendance", "bulletin", "chronicle", "clerk", "compost", "courier", "crew", "errand", "ferry",
-    "happening", "nursery", "orchard", "recollection", "scribe", "sentry", "shelf", "taken_up", "van",
-    "workbench", "workshop", "yard",
+const RETIRED: [&str; 26] = [
+    "annex", "attendance", "brush", "bulletin", "chronicle", "clerk", "compost", "courier", "crew", "drift",
+    "errand", "ferry", "guest", "happening", "nursery", "orchard", "outlook", "recollection", "scribe",
+    "sentry", "shelf", "taken_up", "van", "workbench", "workshop", "yard",
 ];
 
 fn all_sources() -> Vec<(PathBuf, String)> {

@@ -94,6 +94,15 @@ fn drop_refuses_to_overwrite_uncommitted_changes() {
 }
 
 #[test]
+fn a_refused_drop_names_the_task_branch_that_it_has_saved() {
+    let repo = failed(&[]);
+    repo.arborist(["gardener", "--isolate", "--retry-failed", "--max-retries", "1"]).exits(1);
+    repo.write("new/bad.py", "mine\n");
+    let said = repo.arborist(["reset", "--drop", "T1"]).exits(2);
+    said.err("note: its task branch is saved as refs/arborist/saved/").err("new/bad.py");
+}
+
+#[test]
 fn a_killed_drop_is_completed_by_the_next_one() {
     let repo = failed(&[]);
     // Killed after the files were written, before anything was committed.

@@ -217,7 +217,7 @@ fn invalid_claims_are_reported_and_delay_only_their_tasks() {
     assert!(worker.try_wait().unwrap().is_none(), "it waits for the claim of T002");
     signal(&worker, "INT");
     let (_, said) = wait_for_output(worker);
-    assert!(said.contains("T001 cannot be claimed"), "{said}");
+    assert!(said.contains("warning: T001: the task cannot be claimed: "), "{said}");
     assert!(
         said.contains("not a claim: ") && !said.contains('\u{202e}') && !said.contains("\u{1b}[2J"),
         "{said}"

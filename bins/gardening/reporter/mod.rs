@@ -118,7 +118,9 @@ impl<'u> Reporter<'u> {
         match &event.kind {
             EventKind::Note { level: NoteLevel::Warning | NoteLevel::Hint, is_failure: false, .. }
                 if self.manner == Manner::Quiet => {}
-            EventKind::Note { level: NoteLevel::Warning, words, .. } => self.ui.warn(words),
+            EventKind::Note { level: NoteLevel::Warning, words, .. } => {
+                self.ui.warn(&words::with_task(event.task.as_ref(), words));
+            }
             EventKind::Note { level: NoteLevel::Hint, words, .. } => self.ui.hint(words),
             EventKind::PushFailed { repo, why } => {
                 self.ui.warn(&format!("'{repo}' was not pushed: {why}"));
@@ -126,10 +128,10 @@ impl<'u> Reporter<'u> {
             kind => {
                 // A task for which no file had to be changed has not failed.
                 let is_trouble = matches!(kind, EventKind::Recorded { why: Some(_), status, .. } if *status != Status::ImplementPass);
-                let brush = self.ui.err_brush();
+                let style = self.ui.err_style();
                 let line = match self.manner {
-                    Manner::Verbose => words::line(brush, event),
-                    _ => self.task_lines.line(brush, event),
+                    Manner::Verbose => words::line(style, event),
+                    _ => self.task_lines.line(style, event),
                 };
                 if let Some(line) = line.filter(|_| self.manner != Manner::Quiet || is_trouble) {
                     self.ui.err(&format!("{}\n", self.folded(line)));
@@ -162,7 +164,7 @@ impl RunListener for Reporter<'_> {
         }
         match &event.kind {
             EventKind::RunBegins(opening) if matches!(self.manner, Manner::Lines | Manner::Verbose) => {
-                self.live = self.ui.watch(LiveView::new(opening, self.ui.err_brush()));
+                self.live = self.ui.watch(LiveView::new(opening, self.ui.err_style()));
             }
             EventKind::RunEnds => self.live = None,
             _ => self.live.iter().for_each(|live| live.send(event.clone())),

@@ -1,8 +1,10 @@
 //! The summary of a run, as lines that can be pasted into a message.
 
 use arborist_core::{
-    event::{FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
-    history::State,
+    event::{
+        FailedTask, ForeignCommit, LeftTask, LeftTaskKind, RepoBranch, ResolvedConflict, RunAccount,
+        UnlandedTask,
+    },
     message::{counted, visible},
     name::Oid,
     progress::RunTotals,
@@ -219,7 +221,7 @@ fn resolved_words(resolved: &ResolvedConflict) -> String {
 
 /// The tasks that were not run: those that had failed in an earlier call, and the others.
 fn split_left(account: &RunAccount) -> (Vec<&LeftTask>, Vec<&LeftTask>) {
-    account.left.iter().partition(|left| left.state == State::Failed.as_str())
+    account.left.iter().partition(|left| matches!(left.kind, LeftTaskKind::FailedEarlier { .. }))
 }
 
 fn ids_of<'a>(left: &[&'a LeftTask]) -> Vec<&'a str> {
@@ -227,10 +229,15 @@ fn ids_of<'a>(left: &[&'a LeftTask]) -> Vec<&'a str> {
 }
 
 fn failed_earlier_words(left: &LeftTask, account: &RunAccount) -> String {
-    let LeftTask { task, name, words, .. } = left;
-    let words = words.strip_prefix("failed ").map_or_else(String::new, |how| format!(", {how}"));
+    let LeftTask { task, name, kind, .. } = left;
+    let after = match kind {
+        LeftTaskKind::FailedEarlier { attempts } => {
+            format!(", after {}", counted(usize::try_from(*attempts).unwrap_or(usize::MAX), "attempt"))
+        }
+        LeftTaskKind::Ready | LeftTaskKind::Other => String::new(),
+    };
     let scope = scope_option(account);
-    format!("{task} \"{}\" earlier{words}; see why with: git arborist state {task}{scope}", short(name))
+    format!("{task} \"{}\" earlier{after}; see why with: git arborist state {task}{scope}", short(name))
 }
 
 /// The option that selects the run from the user's checkout.
@@ -239,9 +246,9 @@ fn scope_option(account: &RunAccount) -> String {
 }
 
 fn left_words(left: &LeftTask) -> String {
-    let LeftTask { task, name, words, waits_for, .. } = left;
+    let LeftTask { task, name, words, waits_for, kind, .. } = left;
     let why = match waits_for.as_slice() {
-        [] if words == "ready" => "ready, not started".to_owned(),
+        [] if *kind == LeftTaskKind::Ready => "ready, not started".to_owned(),
         [] => words.clone(),
         needs => format!("waits for {}", list(&needs.iter().map(String::as_str).collect::<Vec<_>>())),
     };

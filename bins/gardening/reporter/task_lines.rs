@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use arborist_core::{
-    event::{EventKind, INTERRUPTED, NO_VERDICT, RunEvent},
+    event::{EventKind, ReasonKind, RunEvent, StepReason},
     message::{Status, one_line},
     name::TaskId,
     progress::RunTotals,
@@ -33,7 +33,7 @@ struct RunningTask {
 
 impl TaskLines {
     /// The line for an event; `None` for an event that needs none.
-    pub(super) fn line(&mut self, brush: TextStyle, event: &RunEvent) -> Option<String> {
+    pub(super) fn line(&mut self, style: TextStyle, event: &RunEvent) -> Option<String> {
         match (&event.kind, &event.task) {
             (EventKind::StepBegins { name, attempt, .. }, Some(task)) => {
                 let running = self.running.entry(task.clone()).or_insert_with(|| RunningTask {
@@ -50,8 +50,8 @@ impl TaskLines {
                     running.spent = running.spent.plus(spent.totals);
                 }
                 match status {
-                    Status::Complete | Status::Failed => self.end(brush, task, *status),
-                    _ => why.as_deref().map(|why| self.failed_attempt(brush, task, *status, why)),
+                    Status::Complete | Status::Failed => self.end(style, task, *status),
+                    _ => why.as_ref().map(|why| self.failed_attempt(style, task, *status, why)),
                 }
             }
             (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => {
@@ -59,13 +59,13 @@ impl TaskLines {
             }
             (EventKind::Note { words, .. }, Some(task)) => {
                 self.noted.insert(task.clone(), one_line(words.trim()));
-                words::line(brush, event)
+                words::line(style, event)
             }
-            _ => words::line(brush, event),
+            _ => words::line(style, event),
         }
     }
 
-    fn end(&mut self, brush: TextStyle, task: &TaskId, status: Status) -> Option<String> {
+    fn end(&mut self, style: TextStyle, task: &TaskId, status: Status) -> Option<String> {
         let running = self.running.remove(task)?;
         let tone = if status == Status::Complete { Tone::Good } else { Tone::Bad };
         let mut facts =
@@ -76,26 +76,23 @@ impl TaskLines {
         facts.extend(running.spent.cost.map(|cost| format!("${cost:.2}")));
         Some(format!(
             "{} {} \"{}\" ({})",
-            brush.paint(Tone::Strong, task.as_str()),
-            brush.paint(tone, status.as_str()),
+            style.paint(Tone::Strong, task.as_str()),
+            style.paint(tone, status.as_str()),
             running.name,
             facts.join(", ")
         ))
     }
 
-    fn failed_attempt(&self, brush: TextStyle, task: &TaskId, status: Status, why: &str) -> String {
+    fn failed_attempt(&self, style: TextStyle, task: &TaskId, status: Status, reason: &StepReason) -> String {
         let attempt = self.running.get(task).map_or(1, |running| running.attempt);
-        let shown = brush.paint(Tone::Strong, task.as_str());
-        if let Some(why) = why.strip_prefix(INTERRUPTED) {
-            return format!(
-                "{shown} attempt {attempt} was interrupted and does not count: {}",
-                one_line(why)
-            );
+        let shown = style.paint(Tone::Strong, task.as_str());
+        let why = one_line(&reason.words);
+        if reason.kind == ReasonKind::Interrupted {
+            return format!("{shown} attempt {attempt} was interrupted and does not count: {why}");
         }
         if status == Status::ImplementPass {
-            return format!("{shown} attempt {attempt}: {}; the files are tested as they are", one_line(why));
+            return format!("{shown} attempt {attempt}: {why}; the files are tested as they are");
         }
-        let why = one_line(why);
         // A note has said this already.
         let noted = self.noted.get(task).and_then(|noted| why.strip_suffix(noted)?.strip_suffix("; "));
         let why = words::without_status(status, noted.unwrap_or(&why));
@@ -106,13 +103,13 @@ impl TaskLines {
                 return format!("{shown} attempt {attempt}: {why}");
             }
             // The reason says so itself.
-            Status::ReviewRejected if why.starts_with(NO_VERDICT) => {
+            Status::ReviewRejected if reason.kind == ReasonKind::NoVerdict => {
                 return format!("{shown} attempt {attempt}: {why}");
             }
             Status::ReviewRejected => "review rejected",
             _ => status.as_str(),
         };
-        let what = brush.paint(Tone::Bad, what);
+        let what = style.paint(Tone::Bad, what);
         format!("{shown} attempt {attempt}: {what}: {why}")
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use arborist_core::{
     event::{EventKind, RunEvent, RunOpening},
-    message::{Status, one_line},
+    message::{Status, Step, one_line},
     name::TaskId,
     progress::RunTotals,
 };
@@ -33,7 +33,7 @@ const LONGEST_WORDS: usize = 1000;
 /// The state of the view.
 #[derive(Debug)]
 pub(super) struct LiveView {
-    brush: TextStyle,
+    style: TextStyle,
     since: Instant,
     total: usize,
     done: usize,
@@ -50,7 +50,7 @@ pub(super) struct LiveView {
 #[derive(Debug)]
 struct Running {
     task: TaskId,
-    step: &'static str,
+    step: Step,
     attempt: u32,
     by: String,
     is_phase: bool,
@@ -60,9 +60,9 @@ struct Running {
 }
 
 impl LiveView {
-    pub(super) fn new(opening: &RunOpening, brush: TextStyle) -> Self {
+    pub(super) fn new(opening: &RunOpening, style: TextStyle) -> Self {
         Self {
-            brush,
+            style,
             since: Instant::now(),
             total: opening.total,
             done: opening.done,
@@ -123,7 +123,7 @@ impl LiveView {
     fn whole(&self, columns: usize) -> StyledRow {
         let words = self.numbers();
         let width = columns.saturating_sub(words.width() + 2).min(WIDEST_BAR);
-        let (full, empty) = if self.brush.has_unicode() { ("━", "─") } else { ("#", "-") };
+        let (full, empty) = if self.style.has_unicode() { ("━", "─") } else { ("#", "-") };
         let share = |count: usize| (width * count.min(self.total)).checked_div(self.total).unwrap_or(0);
         let (done, failed) = (share(self.done), share(self.failed).max(usize::from(self.failed > 0)));
         let failed = failed.min(width - done);
@@ -148,7 +148,7 @@ impl LiveView {
     fn task(&self, running: &Running, columns: usize, ids: usize) -> StyledRow {
         let mut row = StyledRow::default()
             .with(Tone::Strong, format!(" {}", padded(running.task.as_str(), ids)))
-            .with(Tone::Busy, format!(" {:<9}", running.step));
+            .with(Tone::Busy, format!(" {:<9}", running.step.as_str()));
         if !running.is_phase {
             row = row.with(None, format!(" {}/{}", running.attempt, self.max_attempts));
         }

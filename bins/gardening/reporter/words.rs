@@ -13,17 +13,17 @@ use crate::{
 };
 
 /// The line for an event with `--verbose`; `None` for events that only the live view shows.
-pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
+pub(super) fn line(style: TextStyle, event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::StepBegins { name, attempt, step, by, .. } => {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
-            let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
-            Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
+            let task = style.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
+            Some(format!("{task} {} \"{}\" ({}{attempt})", step.as_str(), one_line(name), one_line(by)))
         }
         EventKind::Recorded { status, commit, why, changes, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
-            let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &one_line(why))));
+            let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &why.line())));
             let why = why.unwrap_or_default();
             let files = match changes.files {
                 None => String::new(),
@@ -31,8 +31,8 @@ pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
                 Some(files) => format!(" ({files} files)"),
             };
             let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
-            let commit = brush.paint(Tone::Dim, &commit.short());
-            Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
+            let commit = style.paint(Tone::Dim, &commit.short());
+            Some(format!("  {commit} {task}{}{files}{why}", style.paint(tone, status.as_str())))
         }
         EventKind::Waits { seconds, chosen_by } => {
             let task = event.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
@@ -41,10 +41,14 @@ pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
         EventKind::TurnCommitted { turn, repo, commit, words } => {
             let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
             let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
-            let commit = brush.paint(Tone::Dim, &commit.short());
+            let commit = style.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
-        EventKind::Note { words, .. } => Some(plain_text(&with_task(event.task.as_ref(), words))),
+        EventKind::Note { words, is_of_step, .. } => {
+            let indent = if *is_of_step { "  " } else { "" };
+            let task = event.task.as_ref().filter(|_| *is_of_step);
+            Some(format!("{indent}{}", plain_text(&with_task(task, words))))
+        }
         EventKind::ForeignCommits { words, .. } | EventKind::RefMoved { words } => Some(plain_text(words)),
         EventKind::Conflict { paths, target, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
@@ -87,14 +91,9 @@ pub(super) fn line(brush: TextStyle, event: &RunEvent) -> Option<String> {
     }
 }
 
-/// A remark about a step, which is indented, with the task that it is about.
-fn with_task(task: Option<&TaskId>, words: &str) -> String {
-    match (task, words.strip_prefix("  ")) {
-        (Some(task), Some(remark)) if !remark.starts_with(&format!("{task}: ")) => {
-            format!("  {task}: {remark}")
-        }
-        _ => words.to_owned(),
-    }
+/// A message with the task that it is about.
+pub(super) fn with_task(task: Option<&TaskId>, words: &str) -> String {
+    task.map_or_else(|| words.to_owned(), |task| format!("{task}: {words}"))
 }
 
 /// A reviewer's reason without the word that the status has already.

@@ -1,6 +1,6 @@
 //! `hooks run pre-push`, `pre-receive` and `update`: what is pushed must be well-formed, and no recorded state may be lost.
 
-mod fate;
+mod effect;
 mod objection;
 mod receiver;
 
@@ -16,7 +16,7 @@ use arborist_core::{
 };
 
 use self::{
-    fate::{Lost, PushEffect},
+    effect::{Lost, PushEffect},
     objection::{Objection, refusal},
     receiver::{Receiver, distinct},
 };
@@ -62,12 +62,12 @@ fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
     let lost = Lost::scan(&push)?;
     let mut objections = Vec::new();
     for update in updates.iter().filter(|update| update.is_guarded()) {
-        let fate = PushEffect::of(update, &push, &lost, &arriving.slice)?;
-        if fate == PushEffect::Unknown && !update.is_ours() {
+        let effect = PushEffect::of(update, &push, &lost, &arriving.slice)?;
+        if effect == PushEffect::Unknown && !update.is_ours() {
             let name = &update.name;
             ui.warn(&format!("the commits of '{name}' are not in this clone, so this could not be checked"));
         }
-        objections.extend(fate.objection(update));
+        objections.extend(effect.objection(update));
     }
     objections.extend(arriving.objections);
     match refusal(&objections, receiver) {

@@ -12,7 +12,7 @@ use arborist_core::{
 
 use super::{
     Push, RefUpdate,
-    fate::Slice,
+    effect::Slice,
     receiver::{Receiver, distinct},
 };
 use crate::hooks::fault::shown;

@@ -181,7 +181,8 @@ impl TaskClaim {
         Some(claim)
     }
 
-    /// Writes it as a commit that no other claim has.
+    /// Writes it as a commit that no other claim has. Without the nonce, a claim that is renewed twice in the same second
+    /// would be the same commit, and other workers could not see that it was renewed.
     pub(super) fn write(&mut self, repository: &Repository) -> Result<Oid, GitError> {
         self.nonce = nonce();
         let what = self.task.as_ref().map_or("landing", TaskId::as_str);

@@ -135,6 +135,24 @@ pub struct LeftTask {
     pub words: String,
     /// What it waits for: tasks and phases.
     pub waits_for: Vec<String>,
+    /// What the summary for people distinguishes.
+    #[serde(skip)]
+    pub kind: LeftTaskKind,
+}
+
+/// The kinds of tasks that were not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LeftTaskKind {
+    /// It had failed in an earlier call, after this number of attempts.
+    FailedEarlier {
+        /// The attempts.
+        attempts: u32,
+    },
+    /// It could have been started.
+    Ready,
+    /// Another one.
+    #[default]
+    Other,
 }
 
 /// A task that landed after a conflict was resolved.

@@ -6,7 +6,7 @@
 mod account;
 
 pub use account::{
-    FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask,
+    FailedTask, ForeignCommit, LeftTask, LeftTaskKind, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask,
 };
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     agent::limits::{Chosen, Spent},
+    history::Event,
     message::{Status, Step, escape_json, one_line, plain_text},
     name::{Attempt, BranchName, Oid, RepoName, SessionId, TaskId},
     progress::RunTotals,
@@ -62,7 +63,7 @@ pub enum EventKind {
         name: String,
         /// The step.
         #[schemars(schema_with = "steps")]
-        step: &'static str,
+        step: Step,
         /// The attempt, from 0.
         #[serde(serialize_with = "number")]
         #[schemars(with = "u32")]
@@ -166,8 +167,9 @@ pub enum EventKind {
         #[schemars(with = "String")]
         commit: Oid,
         /// Why the step failed, in one line; null if it did not.
-        #[serde(serialize_with = "some_in_one_line")]
-        why: Option<String>,
+        #[serde(serialize_with = "reason")]
+        #[schemars(with = "Option<String>")]
+        why: Option<StepReason>,
         /// What the step cost; null if the agent did not report it.
         #[serde(serialize_with = "totals")]
         #[schemars(with = "Option<RunTotals>")]
@@ -277,6 +279,9 @@ pub enum EventKind {
         /// Whether something failed, so that it is printed with `--quiet` too.
         #[serde(skip)]
         is_failure: bool,
+        /// Whether it is about a step, so that its line is indented and names the task.
+        #[serde(skip)]
+        is_of_step: bool,
     },
     /// A task is complete, or its attempts are used up.
     TaskEnded {
@@ -293,11 +298,45 @@ pub enum EventKind {
     },
 }
 
-/// How the reason of an attempt that was interrupted begins in an event.
-pub const INTERRUPTED: &str = "interrupted: ";
+/// Why a step failed, or what is unusual about one that passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepReason {
+    /// The kind of reason.
+    pub kind: ReasonKind,
+    /// The reason.
+    pub words: String,
+}
 
-/// How the reason of a review without a verdict begins.
-pub const NO_VERDICT: &str = "the reviewer gave no verdict";
+/// The kind of reason of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasonKind {
+    /// The step was interrupted, so the attempt does not count.
+    Interrupted,
+    /// The reviewer gave no verdict.
+    NoVerdict,
+    /// Another one.
+    Other,
+}
+
+impl StepReason {
+    /// The reason for what a commit records.
+    #[must_use]
+    pub fn of(event: &Event, words: &str) -> Self {
+        let kind = match () {
+            () if event.is_interruption() => ReasonKind::Interrupted,
+            () if event.lacks_verdict() => ReasonKind::NoVerdict,
+            () => ReasonKind::Other,
+        };
+        Self { kind, words: words.to_owned() }
+    }
+
+    /// The whole reason in one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let words = one_line(&self.words);
+        if self.kind == ReasonKind::Interrupted { format!("interrupted: {words}") } else { words }
+    }
+}
 
 /// The state of a run when it starts or continues.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -403,14 +442,31 @@ impl RunEvent {
 }
 
 impl EventKind {
-    /// A note.
-    pub fn note(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Note, words: words.into(), once: false, is_failure: false }
+    /// A message of this severity.
+    pub fn message(level: NoteLevel, words: impl Into<String>) -> Self {
+        Self::Note { level, words: words.into(), once: false, is_failure: false, is_of_step: false }
     }
 
-    /// A warning about something that failed, or that an agent was not allowed to do.
+    /// A note. It names the task itself, if it has one.
+    pub fn note(words: impl Into<String>) -> Self {
+        Self::message(NoteLevel::Note, words)
+    }
+
+    /// A note about a step, which does not name the task: whoever prints it does.
+    pub fn step_note(words: impl Into<String>) -> Self {
+        let (level, words) = (NoteLevel::Note, words.into());
+        Self::Note { level, words, once: false, is_failure: false, is_of_step: true }
+    }
+
+    /// A warning about something that has not failed. It does not name the task: whoever prints it does.
+    pub fn warning(words: impl Into<String>) -> Self {
+        Self::message(NoteLevel::Warning, words)
+    }
+
+    /// A warning about something that failed, or that an agent was not allowed to do. It does not name the task either.
     pub fn failure(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Warning, words: words.into(), once: false, is_failure: true }
+        let (level, words) = (NoteLevel::Warning, words.into());
+        Self::Note { level, words, once: false, is_failure: true, is_of_step: false }
     }
 }
 
@@ -476,8 +532,8 @@ fn in_one_line<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Err
     serializer.serialize_str(&one_line(text))
 }
 
-fn some_in_one_line<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    text.as_deref().map(one_line).serialize(serializer)
+fn reason<S: Serializer>(why: &Option<StepReason>, serializer: S) -> Result<S::Ok, S::Error> {
+    why.as_ref().map(StepReason::line).serialize(serializer)
 }
 
 fn all_plain<S: Serializer>(texts: &[String], serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,7 +5,7 @@
 
 use super::{
     Baseline, BaselineGuard, Gardener, GardenerError, LeftoverWork, Probe, has_passed,
-    worker::{RunResources, works_in},
+    task_thread::{RunResources, works_in},
 };
 use crate::{
     event::EventKind,
@@ -40,7 +40,8 @@ impl Gardener<'_> {
             history.id != task.id && is_leaf && !history.state().is_done() && history.state.commit.is_some()
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;
-        (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
+        let has_passed = has_passed(&checkout.repository, checkout.tip.head, self.resources.gates_are_tests);
+        (!has_passed).then(|| found.id.clone())
     }
 
     /// The work of other tasks that have failed, as far as it is in the checkout.
@@ -92,16 +93,15 @@ impl Gardener<'_> {
     pub(super) fn known_red(&self, task: &Task) -> KnownRed {
         let tests_first = self.plan.tests_first();
         if tests_first.is_empty() {
-            return self.fails_on_target_reason.clone();
+            return self.known_red.clone();
         }
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
-        let mut known = self.fails_on_target_reason.clone();
-        for (red, find_fixing_tasks) in tests_first.iter().filter(|(red, _)| *red != task.id) {
-            let is_open = find_fixing_tasks.is_empty()
-                || find_fixing_tasks.iter().any(|id| *id != task.id && !is_done(id));
-            let is_beside = find_fixing_tasks.contains(&task.id)
-                || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
+        let mut known = self.known_red.clone();
+        for (red, fixers) in tests_first.iter().filter(|(red, _)| *red != task.id) {
+            let is_open = fixers.is_empty() || fixers.iter().any(|id| *id != task.id && !is_done(id));
+            let is_beside =
+                fixers.contains(&task.id) || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
             let own =
                 KnownRed::of_task(&self.run, red).filter(|own| is_open && (is_beside || !own.is_unread()));
             known = own.map_or(known.clone(), |own| known.join(&own));
@@ -164,11 +164,11 @@ impl RunResources<'_> {
         // The code of a rejected task must not change what the next one is tested with.
         let changed = before.restore(recorder, OtherWriters::Alone, &mark);
         if let Some(words) = changed.map_err(PipelineError::Unrestored)?.in_one_line() {
-            context.emit(task, EventKind::note(format!("  {words}; they were restored")));
+            context.emit(task, EventKind::step_note(format!("{words}; they were restored")));
         }
         let baseline = guard.end(ended)?;
         if let Some(words) = baseline.log_warning() {
-            context.emit(task, EventKind::note(format!("  {words}")));
+            context.emit(task, EventKind::step_note(words));
         }
         match baseline {
             Baseline::Green(_) | Baseline::NoTests(_) => Ok(known_red),

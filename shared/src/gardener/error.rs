@@ -15,7 +15,7 @@ use super::{
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
-    failure::{Exit, Explain, Explanation},
+    failure::{Exit, Explain, Explanation, Failure},
     git::{GitError, OperationInProgress, Repository},
     history::{HistoryError, RevertedMerge, Run, State},
     message::{first_of, nearest},
@@ -112,22 +112,22 @@ pub enum GardenerError {
     #[error("{} plans were found: {}", .0.len(), .0.join(", "))]
     SeveralPlans(Vec<String>),
     #[error("the plan has no task or phase '{task}'")]
-    NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
+    NoTask { task: TaskId, meant: Option<String> },
     #[error("--only {} and --until {until} have no task in common: '{until}' comes first in the plan", name_some(.only))]
     NothingSelected { only: Vec<TaskId>, until: TaskId },
     #[error("task '{task}' is not ready: it waits for {needs}")]
-    NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
+    NotReady { task: TaskId, needs: String, has_failed: bool },
     #[error("task '{task}' has failed, and its attempts are used up")]
-    NoAttemptLeft { task: TaskId, command: String, options: Box<TypedOptions> },
+    NoAttemptLeft { task: TaskId, command: String },
     #[error("'{task}' is a phase, not a task")]
-    IsPhase { task: TaskId, options: Box<TypedOptions> },
+    IsPhase { task: TaskId },
     #[error("this run is of the plan '{frozen}', not of '{path}'")]
     OtherPlan { frozen: String, path: String },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
-    PlanChanged { path: String, difference: String, drift: Option<Box<UnacceptedChange>> },
+    PlanChanged { path: String, difference: String, change: Option<Box<UnacceptedChange>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
     #[error("'{path}' has changed since the run began{}{difference}", if .difference.is_empty() { "" } else { ":" })]
-    ConfigChanged { path: &'static str, difference: String, drift: Option<Box<UnacceptedChange>> },
+    ConfigChanged { path: &'static str, difference: String, change: Option<Box<UnacceptedChange>> },
     #[error("task '{task}' is forked: branches with different results for it were merged ({} and {})", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]
@@ -165,16 +165,42 @@ pub enum GardenerError {
     )]
     LostTestCommand { tested: TaskId, untested: TaskId },
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    StartedInLane { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
-    /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
-    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{why}")]
-    NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
+    StartedInLane { task: TaskId, branch: BranchName, command: String },
+    /// The reason is `None` if the task is not queued or waits for its turn.
+    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{}", words_on_delay(.why.as_ref()))]
+    NotLanded { task: TaskId, branch: BranchName, why: Option<LandingDelay>, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
-    Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
+    Parked { branch: BranchName, obstacle: Option<ParkingObstacle> },
     #[error("{} {} already done here, in the run of '{branch}'; a new run would do {} again", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" }, if .tasks.len() == 1 { "it" } else { "them" })]
     Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
+}
+
+/// Why a complete task has not landed, as its ticket says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LandingDelay {
+    /// It has a conflict, with these words about it.
+    Conflict(String),
+    /// Another reason.
+    Other(String),
+}
+
+impl LandingDelay {
+    fn of(ticket: &Ticket) -> Option<Self> {
+        let reason = ticket.reason()?;
+        let is_conflict = matches!(ticket.state, TicketState::Conflict { .. });
+        Some(if is_conflict { Self::Conflict(reason) } else { Self::Other(reason) })
+    }
+}
+
+/// The reason as the end of a sentence.
+fn words_on_delay(why: Option<&LandingDelay>) -> String {
+    match why {
+        Some(LandingDelay::Conflict(reason)) => format!(" because of a conflict: {reason}"),
+        Some(LandingDelay::Other(reason)) => format!(": {reason}"),
+        None => String::new(),
+    }
 }
 
 /// The options of a command that hints repeat, as they are typed. Each has a space before it.
@@ -209,7 +235,7 @@ impl GardenerError {
         if is_complete {
             return Self::not_landed(repository, run, task, branch);
         }
-        Self::StartedInLane { task: task.clone(), branch, command, options: Box::default() }
+        Self::StartedInLane { task: task.clone(), branch, command }
     }
 
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
@@ -220,14 +246,7 @@ impl GardenerError {
             // Whoever cannot find out more says what the queue says.
             let _ = ticket.update_state(repository, run, None);
         }
-        let why =
-            match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
-                (Some(TicketState::Conflict { .. }), Some(reason)) => {
-                    format!(" because of a conflict: {reason}")
-                }
-                (_, Some(reason)) => format!(": {reason}"),
-                _ => String::new(),
-            };
+        let why = ticket.as_ref().and_then(LandingDelay::of);
         let command = match &ticket {
             Some(ticket) if ticket.held.is_some() => LandingCommand::Status,
             Some(ticket) if ticket.state != TicketState::Waiting => ticket.state.command(),
@@ -244,29 +263,23 @@ impl GardenerError {
             |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
         let has_failed = needs.iter().any(|need| is_failed(&need));
         let needs: Vec<String> = needs.iter().map(words).collect();
-        let options = Box::default();
-        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed, options }
+        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed }
     }
 
     /// The error for a name that the plan does not have. `known` are the names that could be meant.
     pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
         let meant = nearest(task.as_str(), known).map(str::to_owned);
-        Self::NoTask { task: task.clone(), meant, options: Box::default() }
+        Self::NoTask { task: task.clone(), meant }
     }
 
-    /// Puts the options of the command into the commands of the hint.
+    /// The failure whose hints repeat the options of the command.
     #[must_use]
-    pub fn with_options(mut self, typed: TypedOptions) -> Self {
-        if let Self::NoTask { options, .. }
-        | Self::NotReady { options, .. }
-        | Self::NoAttemptLeft { options, .. }
-        | Self::IsPhase { options, .. }
-        | Self::StartedInLane { options, .. }
-        | Self::Parked { options, .. } = &mut self
-        {
-            **options = typed;
-        }
-        self
+    pub fn into_failure(self, options: &TypedOptions) -> Failure {
+        let hint = self.hint_with(options);
+        // A plan has a hint for each of its problems.
+        let has_own_hints = matches!(self, Self::Plan(_));
+        let failure = Failure::from(self);
+        if has_own_hints { failure } else { Failure { hints: hint.into_iter().collect(), ..failure } }
     }
 
     /// The option whose limit is used up, and a value with which the run can continue.
@@ -289,9 +302,9 @@ impl GardenerError {
 
     /// How a file changed that the run has accepted.
     #[must_use]
-    pub fn drift(&self) -> Option<&UnacceptedChange> {
+    pub fn unaccepted_change(&self) -> Option<&UnacceptedChange> {
         match self {
-            Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => drift.as_deref(),
+            Self::PlanChanged { change, .. } | Self::ConfigChanged { change, .. } => change.as_deref(),
             _ => None,
         }
     }
@@ -379,6 +392,14 @@ impl Explain for GardenerError {
     }
 
     fn hint(&self) -> Option<String> {
+        self.hint_with(&TypedOptions::default())
+    }
+}
+
+impl GardenerError {
+    /// What to try next. The commands have these options.
+    #[must_use]
+    pub fn hint_with(&self, options: &TypedOptions) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
             Self::Settings(error) => return error.hint(),
@@ -421,21 +442,22 @@ impl Explain for GardenerError {
                     .into()
             }
             Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
-            Self::NoTask { options, .. } => {
+            Self::NoTask { .. } => {
                 format!("see all tasks with: git arborist state{}", options.tree)
             }
-            Self::NoAttemptLeft { command, options, .. } => {
+            Self::NoAttemptLeft { command, .. } => {
                 format!("to try it again, run: {command} --retry-failed{}", options.common)
             }
-            Self::IsPhase { task, options } => format!(
+            Self::IsPhase { task } => format!(
                 "to run its tasks: git arborist gardener --only {task}{}{}",
                 options.common, options.lanes
             ),
-            Self::NotReady { has_failed, options, .. } => advice_to_run_all(*has_failed, options),
+            Self::NotReady { has_failed, .. } => advice_to_run_all(*has_failed, options),
             Self::OtherPlan { path, .. } => advice_on_other_plan(path),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
-                let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
-                format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
+                let change = self.unaccepted_change().map(|change| format!("{}\n", change.words()));
+                let change = change.unwrap_or_default();
+                format!("{change}accept the change with --accept-changes, or start a new run with --new-run")
             }
             Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
             Self::Reverted { task, reverted } => reverted.advice(task),
@@ -461,13 +483,13 @@ impl Explain for GardenerError {
             Self::LostTestCommand { .. } => {
                 "give the same one again with --test-command; to continue without tests, add --test-command ''".into()
             }
-            Self::StartedInLane { command, options, .. } => {
+            Self::StartedInLane { command, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
             Self::Merged { path, .. } => advice_on_finished_tasks(path.as_deref()),
             Self::OnTaskBranch { run, place, .. } => advice_on_task_branch(run, place.as_deref()),
-            Self::Parked { branch, obstacle, options } => {
+            Self::Parked { branch, obstacle } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }
             Self::PhaseFailed(_) => {

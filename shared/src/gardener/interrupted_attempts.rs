@@ -122,6 +122,7 @@ pub(super) fn record_unfinished(
             None => false,
         };
         if is_written {
+            // An event after the mark was written by the attempt itself, so only the mark was left over.
             recorder.repository().move_refs(&[attempt.end_move()], "arborist: ended")?;
             continue;
         }
@@ -130,6 +131,17 @@ pub(super) fn record_unfinished(
     Ok(written)
 }
 
+/// Records an attempt as interrupted, with the files that it left. The caller holds the lock of the run, and no process of
+/// the attempt is left. The mark of the attempt is removed together with writing the commit, so if the process is killed
+/// before, the next run does all of this again with what the earlier steps left:
+///
+/// 1. Distrust the index, and take a snapshot. From here on, the index is known.
+/// 2. Move files away that git cannot add.
+/// 3. Stage again what the user had staged and the agent unstaged.
+/// 4. Restore files with uncommitted changes of the user that the agent has changed.
+/// 5. Restore everything if an older commit may have been checked out, then protected files and scripts. What is replaced
+///    is saved under refs first.
+/// 6. Write the commit. Its tree is the run's, with the changes that are left.
 fn record_attempt(
     recorder: &mut RunRecorder<'_>,
     attempt: UnfinishedAttempt,
@@ -140,23 +152,23 @@ fn record_attempt(
     // The attempt's agent could have written the index, and it has not been checked since.
     repository.make_index_known(HiddenMarks::Kept)?;
     let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
-    let branch = branch_before(recorder, &attempt)?;
+    let branch_tree = branch_tree_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
     let changed_paths =
-        ChangedPaths::of_checkout(repository, branch, before, staged_before.unwrap_or(branch))?;
+        ChangedPaths::of_checkout(repository, branch_tree, before, staged_before.unwrap_or(branch_tree))?;
     // A file that git cannot add must not prevent every later run.
     let unreadable = unreadable.iter().filter(|found| !changed_paths.has(&found.path));
     let moved = move_unreadable(repository, after, &unreadable.collect::<Vec<_>>())?;
     if let Some(staged) = staged_before {
-        put_back_staged(repository, staged, [branch, before])?;
+        put_back_staged(repository, staged, [branch_tree, before])?;
     }
     let touched = repository.changes(before, after)?;
     let violations = changed_paths.restore(repository, &attempt, before, after, &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
-    let unclear = restore_unclear(recorder, &attempt, &changed_paths, &mut changes)?;
-    let mut restored = restore_judges(recorder, &attempt, known, &mut changes)?;
+    let unclear = restore_after_private_checkout(recorder, &attempt, &changed_paths, &mut changes)?;
+    let mut restored = restore_guarded_files(recorder, &attempt, known, &mut changes)?;
     restored.extend(unclear);
     let staged = find_staged(recorder, &changes)?;
     let tree =
@@ -176,7 +188,7 @@ fn record_attempt(
 
 /// Restores all files if the agent had a private git directory and files of the branch differ: it may have checked out an
 /// older commit. Returns a message.
-fn restore_unclear(
+fn restore_after_private_checkout(
     recorder: &RunRecorder<'_>,
     attempt: &UnfinishedAttempt,
     changed_paths: &ChangedPaths,
@@ -205,7 +217,7 @@ fn restore_unclear(
 
 /// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns
 /// messages about them.
-fn restore_judges(
+fn restore_guarded_files(
     recorder: &RunRecorder<'_>,
     attempt: &UnfinishedAttempt,
     known: &TaskFacts<'_>,
@@ -221,11 +233,11 @@ fn restore_judges(
         let tree = repository.tree_with(base, changes)?;
         let protected = protection.find_changes(repository, (base, tree), allow)?;
         let scripts = known.config_guard.list_scripts(repository);
-        let is_judge = |change: &TreeChange| {
+        let is_guarded = |change: &TreeChange| {
             let path = repository.top().join(OsStr::from_bytes(&change.path));
             scripts.contains(&path) || protected.has_refused(&change.path)
         };
-        let (files, others): (Vec<TreeChange>, Vec<TreeChange>) = changes.drain(..).partition(is_judge);
+        let (files, others): (Vec<TreeChange>, Vec<TreeChange>) = changes.drain(..).partition(is_guarded);
         *changes = others;
         if files.is_empty() {
             break;
@@ -265,7 +277,7 @@ fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec
 
 /// The tree of the branch when the attempt started. The mark points to the branch's commit at that time, or to a child
 /// of it.
-fn branch_before(recorder: &RunRecorder<'_>, attempt: &UnfinishedAttempt) -> Result<Oid, GardenerError> {
+fn branch_tree_before(recorder: &RunRecorder<'_>, attempt: &UnfinishedAttempt) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
     if repository.is_ancestor(attempt.mark_commit, recorder.head())? {
         return Ok(repository.tree_of(attempt.mark_commit)?);

@@ -15,7 +15,7 @@
 //! started at all.
 
 mod advice;
-mod baseline;
+mod baseline_test;
 mod before_task;
 pub mod changed_settings;
 mod choose;
@@ -23,35 +23,37 @@ mod error;
 mod interrupted_attempts;
 mod land;
 mod lanes;
+mod leftover_work;
 mod other_lanes;
 mod other_workers;
 mod outcome;
 mod phase;
 mod projects;
 mod refusals;
-mod remains;
 mod review_worktrees;
 mod saved_branches;
 pub mod start;
+mod task_thread;
 mod work_state;
-mod worker;
 
 pub use advice::continue_in_lane;
-pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, UntriedOutside, has_passed};
+pub use baseline_test::{
+    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
+};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
-pub use error::{GardenerError, TypedOptions};
+pub use error::{GardenerError, LandingDelay, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
 pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};
+pub use leftover_work::LeftoverWork;
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
 pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
-pub use remains::LeftoverWork;
 pub use review_worktrees::{CleanPool, ReviewWorktrees};
 pub use saved_branches::save_own_branch;
 pub use start::{PlanFile, UnacceptedChange};
-pub use worker::RunResources;
+pub use task_thread::RunResources;
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -69,7 +71,6 @@ use crate::{
     name::{Attempt, RepoName, TaskId},
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
-    process::with_slot,
     progress::{PlanMarks, Progress},
     queue::LandingPolicy,
     record::TaskEvent,
@@ -77,8 +78,8 @@ use crate::{
     worktree::take_left_out,
 };
 pub(crate) use lanes::events_before_reset;
+use task_thread::{CheckoutWork, Job, JobKind, TaskStart, work, works_in};
 use work_state::{EndedJob, FinishedTask, Stop, TaskThread, ThreadReport, WorkState, next_report};
-use worker::{Job, JobKind, JobPlace, TaskStart, work, works_in};
 
 /// A run that is open.
 pub struct Gardener<'a> {
@@ -97,7 +98,7 @@ pub struct Gardener<'a> {
     /// Worktrees in other repositories, while no task uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
-    pub fails_on_target_reason: KnownRed,
+    pub known_red: KnownRed,
     /// Called for each event.
     pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }
@@ -178,8 +179,8 @@ impl<'a> Gardener<'a> {
         let other_repos = self.other_repos.iter().map(|other_repo| &other_repo.repository);
         for repository in [self.repository].into_iter().chain(other_repos) {
             if let Err(error) = packing.run(repository) {
-                let words = format!("  objects were not packed: {error}");
-                (self.on_event)(RunEvent::of(task, EventKind::note(words)));
+                let words = format!("objects were not packed: {error}");
+                (self.on_event)(RunEvent::of(task, EventKind::step_note(words)));
             }
         }
     }
@@ -187,8 +188,7 @@ impl<'a> Gardener<'a> {
     /// Reports files of the checkout that worktrees did not get.
     fn report_left_out(&mut self, task: &TaskId) {
         for note in take_left_out() {
-            let words = format!("  warning: {note}");
-            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
+            (self.on_event)(RunEvent::of(task, EventKind::warning(note.to_string())));
         }
     }
 
@@ -213,8 +213,8 @@ impl<'a> Gardener<'a> {
         let clean = self.resources.clean.as_ref().map(|clean| &clean.pool);
         let pool = self.resources.lanes.map(|lanes| &lanes.pool).or(clean);
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
-        let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
-        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::note(words) });
+        let words = format!("files in the worktrees of gates could not be checked: {error}");
+        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::warning(words) });
     }
 
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
@@ -271,11 +271,7 @@ impl<'a> Gardener<'a> {
                 }
             };
             let sender = sender.clone();
-            let handle = scope.spawn(move || match &job.work {
-                JobKind::Task(_) => with_slot(|| work(resources, job, &sender)),
-                // It may hold the other repositories' checkouts while its tests run.
-                JobKind::Phase(_) => work(resources, job, &sender),
-            });
+            let handle = scope.spawn(move || work(resources, job, &sender));
             state.running.push(TaskThread { task, handle, spent: Spent::default(), spending_sender });
         }
     }
@@ -327,14 +323,23 @@ impl<'a> Gardener<'a> {
         if self.resources.lanes.is_some() {
             self.report_others_commits()?;
         }
-        let work = match task.is_leaf() {
-            true => self.prepare_task(state, task, spending_receiver)?,
-            false => JobKind::Phase(self.tests_before_phase(task)?),
-        };
-        let place = match (self.resources.lanes, &work) {
-            (None, _) => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
-            (Some(_), JobKind::Task(_)) => JobPlace::Lane(self.lane_start(task)?),
-            (Some(_), JobKind::Phase(_)) => JobPlace::Scratch(self.newest()?),
+        let kind = match (self.resources.lanes, task.is_leaf()) {
+            (Some(lanes), true) => {
+                let start = self.prepare_task(state, task, spending_receiver)?;
+                JobKind::Lane { start, lanes, lane: self.lane_start(task)? }
+            }
+            (Some(lanes), false) => {
+                JobKind::Scratch { before: self.tests_before_phase(task)?, lanes, commit: self.newest()? }
+            }
+            (None, is_task) => {
+                let work = match is_task {
+                    true => CheckoutWork::Task(self.prepare_task(state, task, spending_receiver)?),
+                    false => CheckoutWork::Phase(self.tests_before_phase(task)?),
+                };
+                // Taken last: an error would lose it.
+                let checkout = Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?);
+                JobKind::Checkout { work, checkout }
+            }
         };
         let has_lanes = self.resources.has_lanes(task);
         let is_needed =
@@ -343,7 +348,7 @@ impl<'a> Gardener<'a> {
         for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
             other_repo.find_base(&task.id)?;
         }
-        Ok(Job { task, work, place, other_repos })
+        Ok(Job { task, kind, other_repos })
     }
 
     /// Prepares a task. One that has not started needs an agent, so the budget is checked first; one that has may only
@@ -353,7 +358,7 @@ impl<'a> Gardener<'a> {
         state: &WorkState<'_, 'a, '_>,
         task: &Task,
         spending_receiver: Receiver<Spent>,
-    ) -> Result<JobKind, GardenerError> {
+    ) -> Result<Box<TaskStart>, GardenerError> {
         let history = self.run.find(&task.id);
         let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
         let (mut earlier, events) = (earlier.to_vec(), events.to_vec());
@@ -376,7 +381,7 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(JobKind::Task(Box::new(TaskStart {
+        Ok(Box::new(TaskStart {
             earlier,
             events,
             search_base_from,
@@ -388,7 +393,7 @@ impl<'a> Gardener<'a> {
             spent_by_others: OtherSpending::new(spent, spending_receiver),
             is_interrupted,
             is_retried: state.selection.failed == EarlierFailures::Retry,
-        })))
+        }))
     }
 
     /// Applies the end of a job: its events, its places and its result.

@@ -57,15 +57,18 @@ impl<'a> Gardener<'a> {
         state.other_workers.next_look_at =
             Some(Instant::now() + state.other_workers.interval(remote_work.interval()));
         match remote_work
-            .look()
+            .catch_up()
             .map_err(GardenerError::from)
-            .and_then(|outlook| self.apply_outlook(state, outlook))
+            .and_then(|remote_progress| self.apply_remote_progress(state, remote_progress))
         {
             Ok(()) => {
                 state.other_workers.failures = 0;
                 true
             }
-            Err(error) => self.tolerate(state, error),
+            Err(error) => {
+                self.tolerate(state, error);
+                false
+            }
         }
     }
 
@@ -81,30 +84,30 @@ impl<'a> Gardener<'a> {
     }
 
     /// Applies what others have done.
-    fn apply_outlook(
+    fn apply_remote_progress(
         &mut self,
         state: &mut WorkState<'_, 'a, '_>,
-        outlook: RemoteProgress,
+        remote_progress: RemoteProgress,
     ) -> Result<(), GardenerError> {
-        for remark in &outlook.remarks {
-            self.note_once(state, format!("warning: at the remote: {remark}"));
+        for remark in &remote_progress.remarks {
+            self.report_once(state, EventKind::warning(format!("at the remote: {remark}")));
         }
-        match outlook.request {
+        match remote_progress.request {
             Some(WorkRequest::Stop) => {
-                self.note_once(state, "this worker was asked to stop".to_owned());
+                self.report_once(state, EventKind::note("this worker was asked to stop"));
                 self.resources.context.cancel.cancel();
             }
             Some(WorkRequest::Drain) => {
                 let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
-                self.note_once(state, words.to_owned());
+                self.report_once(state, EventKind::note(words));
                 state.halt(Stop::NoMore);
             }
             None => {}
         }
-        let target = outlook.target;
-        let taken = u32::try_from(outlook.taken.len()).unwrap_or(u32::MAX);
+        let target = remote_progress.target;
+        let taken = u32::try_from(remote_progress.taken.len()).unwrap_or(u32::MAX);
         state.other_workers.most_taken = state.other_workers.most_taken.max(taken);
-        state.other_workers.outlook = outlook;
+        state.other_workers.remote_progress = remote_progress;
         let has_waiting = !self.waiting_elsewhere(state).is_empty();
         state.other_workers.waited = if has_waiting { state.other_workers.waited + 1 } else { 0 };
         // While this process lands, it moves the target itself.
@@ -120,9 +123,10 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    fn note_once(&mut self, state: &mut WorkState<'_, 'a, '_>, words: String) {
+    fn report_once(&mut self, state: &mut WorkState<'_, 'a, '_>, message: EventKind) {
+        let EventKind::Note { words, .. } = &message else { return };
         if state.other_workers.reported.insert(words.clone()) {
-            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+            (self.on_event)(RunEvent::of_run(message));
         }
     }
 
@@ -186,20 +190,20 @@ impl<'a> Gardener<'a> {
                 state.other_workers.lost_claims += 1;
                 // What else others have claimed meanwhile need not be tried.
                 self.look_at_remote(state);
-                state.other_workers.outlook.taken.insert(task.id.clone());
+                state.other_workers.remote_progress.taken.insert(task.id.clone());
                 return false;
             }
             Ok(Claiming::Won) => {}
             // Something at the remote is in the way of this claim. Other tasks can be claimed.
             Err(error @ CoordinationError::Refused { .. }) => {
-                let words = format!("warning: {} cannot be claimed: {error}", task.id);
-                (self.on_event)(RunEvent::of(&task.id, EventKind::note(words)));
+                let words = format!("the task cannot be claimed: {error}");
+                (self.on_event)(RunEvent::of(&task.id, EventKind::warning(words)));
                 state.excluded.insert(task.id.clone());
                 return false;
             }
             Err(error) => {
                 self.tolerate(state, error.into());
-                state.other_workers.outlook.taken.insert(task.id.clone());
+                state.other_workers.remote_progress.taken.insert(task.id.clone());
                 return false;
             }
         }
@@ -209,7 +213,7 @@ impl<'a> Gardener<'a> {
         let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
         if !is_reached || !is_ready || state.stop.is_some() {
             self.give_back(state, &task.id, Release::Free);
-            state.other_workers.outlook.taken.insert(task.id.clone());
+            state.other_workers.remote_progress.taken.insert(task.id.clone());
             return false;
         }
         true
@@ -262,7 +266,7 @@ impl<'a> Gardener<'a> {
                 // Another worker may land it meanwhile.
                 state.other_workers.next_look_at =
                     state.other_workers.next_look_at.map(|at| at.min(batch_until));
-                state.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
+                state.other_workers.remote_progress.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
                 let leases = finished.workplace.take().into_iter().flat_map(TaskCheckout::into_leases);
                 if let Err(error) = leases.into_iter().try_for_each(Lease::release) {
@@ -296,7 +300,7 @@ impl<'a> Gardener<'a> {
         self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
         // The other worker may have landed it already.
         self.read_again()?;
-        state.other_workers.outlook.taken.insert(task.clone());
+        state.other_workers.remote_progress.taken.insert(task.clone());
         let words = format!(
             "this worker did not renew its claim on {task} in time, so another worker has taken the task over; the work done here is saved as {saved}"
         );
@@ -309,7 +313,7 @@ impl<'a> Gardener<'a> {
         let Some(remote_work) = self.remote_work() else { return };
         self.look_at_remote(state);
         for finished in std::mem::take(&mut state.finished) {
-            let published = state.other_workers.outlook.finished.get(&finished.task);
+            let published = state.other_workers.remote_progress.finished.get(&finished.task);
             if published == Some(&finished.source) {
                 state.finished.push(FinishedTask { is_queued: false, ..finished });
                 continue;
@@ -323,9 +327,7 @@ impl<'a> Gardener<'a> {
                         state.halt(Stop::Error(error));
                     }
                 }
-                Err(error) => {
-                    self.tolerate(state, error.into());
-                }
+                Err(error) => self.tolerate(state, error.into()),
             }
         }
     }
@@ -342,7 +344,7 @@ impl<'a> Gardener<'a> {
         let is_due = (is_own || state.other_workers.waited > LOOKS_BEFORE_LANDING || !state.has_threads())
             && !is_early;
         if !is_due
-            || state.other_workers.outlook.is_landing
+            || state.other_workers.remote_progress.is_landing
             || self.waiting_elsewhere(state).is_empty() && !is_own
         {
             return false;
@@ -350,7 +352,7 @@ impl<'a> Gardener<'a> {
         match remote_work.begin_landing() {
             Ok(true) => {}
             Ok(false) => {
-                state.other_workers.outlook.is_landing = true;
+                state.other_workers.remote_progress.is_landing = true;
                 return false;
             }
             Err(error) => {
@@ -396,7 +398,7 @@ impl<'a> Gardener<'a> {
                 || self.run.has_landed(task)
         };
         let is_wanted = |task: &TaskId| state.wanted.iter().any(|wanted| wanted.id == *task);
-        let waiting = state.other_workers.outlook.finished.iter();
+        let waiting = state.other_workers.remote_progress.finished.iter();
         let waiting = waiting.filter(|(task, _)| is_wanted(task) && !is_known(task));
         waiting.map(|(task, source)| (task.clone(), *source)).collect()
     }
@@ -414,32 +416,31 @@ impl<'a> Gardener<'a> {
         }
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         let is_left = |task: &&&Task| progress.is_left(&task.id) && !state.excluded.contains(&task.id);
-        let RemoteProgress { taken, finished, .. } = &state.other_workers.outlook;
+        let RemoteProgress { taken, finished, .. } = &state.other_workers.remote_progress;
         let is_elsewhere = |task: &&Task| taken.contains(&task.id) || finished.contains_key(&task.id);
         state.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(state).is_some()
     }
 
-    /// Lets the run continue for a while if the remote is out of reach. Other errors end it. Returns false.
-    fn tolerate(&mut self, state: &mut WorkState<'_, 'a, '_>, error: GardenerError) -> bool {
+    /// Lets the run continue for a while if the remote is out of reach. Other errors end it.
+    fn tolerate(&mut self, state: &mut WorkState<'_, 'a, '_>, error: GardenerError) {
         if !is_unreached(&error) {
             state.halt(Stop::Error(error));
-            return false;
+            return;
         }
         state.other_workers.failures += 1;
         if state.other_workers.failures > MAX_REMOTE_FAILURES {
             state.halt(Stop::Error(error));
-            return false;
+            return;
         }
         if state.other_workers.failures == 1 {
-            let mut words = format!("warning: {error}; trying again");
+            let mut words = format!("{error}; trying again");
             for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                 words.push_str(&format!("\n  hint: {hint}"));
             }
-            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+            (self.on_event)(RunEvent::of_run(EventKind::warning(words)));
         }
         let delay = Duration::from_secs(1 << state.other_workers.failures.min(5));
         state.other_workers.next_look_at = Some(Instant::now() + delay);
-        false
     }
 
     /// Brings finished tasks of other workers here.
@@ -493,8 +494,8 @@ impl<'a> Gardener<'a> {
     fn distrust(&mut self, state: &mut WorkState<'_, 'a, '_>, task: &TaskId, source: Oid) {
         let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.resources.lanes) else { return };
         remote_work.distrust(task, source);
-        state.other_workers.outlook.finished.remove(task);
-        state.other_workers.outlook.taken.insert(task.clone());
+        state.other_workers.remote_progress.finished.remove(task);
+        state.other_workers.remote_progress.taken.insert(task.clone());
         self.run.forget(task);
         // Without a branch here, nothing is reset that would make the task trusted again.
         let branch = self.resources.context.identity.run.task_branch(task);
@@ -502,10 +503,10 @@ impl<'a> Gardener<'a> {
             lanes.queue.memory.distrusted.add(task.clone());
         }
         let words = format!(
-            "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
+            "at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
             source.short()
         );
-        self.note_once(state, words);
+        self.report_once(state, EventKind::warning(words));
     }
 }
 

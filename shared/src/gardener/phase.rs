@@ -2,7 +2,7 @@
 
 use crate::{
     agent::limits::Spent,
-    event::{EventKind, StepChanges},
+    event::{EventKind, StepChanges, StepReason},
     history::{Event, State},
     message::{Status, Step, SubjectParts},
     name::Attempt,
@@ -43,7 +43,7 @@ pub(super) fn test(
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     let name = phase.name.clone();
-    context.emit(&phase.id, EventKind::StepBegins { name, attempt, step: "test", by, is_phase: true });
+    context.emit(&phase.id, EventKind::StepBegins { name, attempt, step: Step::Test, by, is_phase: true });
     let log = context.create_log(&phase.id, Step::Test, attempt)?;
     let result = context.test_phase(recorder, phase, &commands, &mut before, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
@@ -52,17 +52,11 @@ pub(super) fn test(
     entry.body = result.body;
     entry.trailers = result.trailers;
     let event = recorder.record(entry, recorder.tree())?;
-    let commit = event.commit;
+    let (commit, why) = (event.commit, result.why.map(|why| StepReason::of(&event, &why)));
     written.push(event);
     context.emit(
         &phase.id,
-        EventKind::Recorded {
-            status,
-            commit,
-            why: result.why,
-            spent: Spent::default(),
-            changes: StepChanges::default(),
-        },
+        EventKind::Recorded { status, commit, why, spent: Spent::default(), changes: StepChanges::default() },
     );
     Ok(if result.is_passed { TaskEnd::Complete } else { TaskEnd::Failed })
 }

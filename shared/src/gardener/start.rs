@@ -265,14 +265,14 @@ pub fn require_unchanged(
     if let (Some((path, frozen)), Some(now)) = (frozen, now) {
         let difference = difference(frozen, now);
         if !difference.is_empty() {
-            let drift = UnacceptedChange::find(repository, run, path)?.map(Box::new);
-            return Err(GardenerError::PlanChanged { path: path.to_owned(), difference, drift });
+            let change = UnacceptedChange::find(repository, run, path)?.map(Box::new);
+            return Err(GardenerError::PlanChanged { path: path.to_owned(), difference, change });
         }
     }
     for path in TRACKED_FILES {
         if let Some(difference) = settings_difference(repository, start, path)? {
-            let drift = UnacceptedChange::find(repository, run, path)?.map(Box::new);
-            return Err(GardenerError::ConfigChanged { path, difference, drift });
+            let change = UnacceptedChange::find(repository, run, path)?.map(Box::new);
+            return Err(GardenerError::ConfigChanged { path, difference, change });
         }
     }
     Ok(())

@@ -239,7 +239,7 @@ impl FinishedTask {
 /// What is known about workers on other machines.
 #[derive(Default)]
 pub(super) struct OtherWorkers {
-    pub(super) outlook: RemoteProgress,
+    pub(super) remote_progress: RemoteProgress,
     /// When to look at them again.
     pub(super) next_look_at: Option<Instant>,
     /// The most tasks that others had at the same time.
@@ -272,7 +272,7 @@ impl OtherWorkers {
 
     /// Whether no other worker has this task, or has ended it.
     pub(super) fn is_open(&self, task: &TaskId) -> bool {
-        let RemoteProgress { taken, finished, failed, .. } = &self.outlook;
+        let RemoteProgress { taken, finished, failed, .. } = &self.remote_progress;
         !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
     }
 

@@ -156,12 +156,12 @@ impl HandMerges {
                 }
             }
             let tasks = brought.iter().filter_map(task_of).collect();
-            let is_users_ref = entry.event().is_none();
+            let is_users_commit = entry.event().is_none();
             found.line.push(LineCommit {
                 id: entry.id,
                 first_parent: entry.first_parent,
                 tasks,
-                is_users_ref,
+                is_users_commit,
             });
         }
         found.line.reverse();
@@ -230,7 +230,7 @@ fn find_reverted_squash(
     let first = line.repository.load_commits(&[first.commit])?;
     let Some(base) = first.first().and_then(|commit| commit.parents().next()) else { return Ok(None) };
     let since = line.commits.iter().take_while(|commit| commit.id != base).enumerate();
-    let foreign: Vec<(usize, &LineCommit)> = since.filter(|(_, commit)| commit.is_users_ref).collect();
+    let foreign: Vec<(usize, &LineCommit)> = since.filter(|(_, commit)| commit.is_users_commit).collect();
     if foreign.is_empty() {
         return Ok(None);
     }
@@ -339,7 +339,7 @@ impl<'a> FirstParentLine<'a> {
                 id: tip,
                 first_parent: self.find_base(tip, task)?,
                 tasks,
-                is_users_ref: true,
+                is_users_commit: true,
             });
         }
         Ok(line)
@@ -354,7 +354,7 @@ impl<'a> FirstParentLine<'a> {
             let merged = self.repository.load_commits(parents.get(1..).unwrap_or_default())?;
             let tasks = merged.iter().chain([&commit]).filter_map(task_of).collect();
             self.next = parents.first().copied();
-            self.commits.push(LineCommit { id, first_parent: self.next, tasks, is_users_ref: true });
+            self.commits.push(LineCommit { id, first_parent: self.next, tasks, is_users_commit: true });
         }
         Ok(self.commits.get(index))
     }

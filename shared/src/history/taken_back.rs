@@ -18,8 +18,8 @@ pub(super) struct LineCommit {
     pub(super) first_parent: Option<Oid>,
     /// The tasks whose commits came to the branch with it.
     pub(super) tasks: HashSet<TaskId>,
-    /// Whether a person made it.
-    pub(super) is_users_ref: bool,
+    /// Whether it is not a task commit.
+    pub(super) is_users_commit: bool,
 }
 
 /// A file of the merged change.

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
 use super::Key;
 
 /// The step of the pipeline that a commit belongs to.
@@ -51,6 +53,19 @@ impl Step {
             Self::Merge => "merge",
             Self::Reset => "reset",
         }
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|()| D::Error::custom(format!("'{text}' is not a step")))
     }
 }
 

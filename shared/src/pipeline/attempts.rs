@@ -4,15 +4,14 @@
 //! of attempts, and the interrupted step is repeated with the same attempt number.
 
 use crate::{
-    event::INTERRUPTED as INTERRUPTED_PREFIX,
     history::{Event, FAILED, INTERRUPTED},
-    message::{Body, Key, Status, plain_text},
+    message::{Body, Key, Status, Step, plain_text},
     name::Attempt,
     pipeline::{Expense, PipelineError, TaskRun},
     record::{StepStatus, TaskEvent},
 };
 
-/// The next step of an attempt.
+/// The next step of an attempt: one of those that a task goes through, so that a `match` names them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Call the agent.
@@ -26,14 +25,14 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The name that a [`StepStatus`] contains.
+    /// The step that its commits and its [`StepStatus`] name.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn step(self) -> Step {
         match self {
-            Self::Implement => "implement",
-            Self::Test => "test",
-            Self::Review => "review",
-            Self::Complete => "complete",
+            Self::Implement => Step::Implement,
+            Self::Test => Step::Test,
+            Self::Review => Step::Review,
+            Self::Complete => Step::Complete,
         }
     }
 }
@@ -92,10 +91,10 @@ pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
     entry.body = Body::new(INTERRUPTED, why).followed_by(std::mem::take(&mut entry.body));
 }
 
-/// An interruption as the reason in an event, with what its child did without permission.
+/// The reason of an interruption in an event, with what its child did without permission.
 pub(super) fn describe_interruption(why: &str, violation: Option<&str>) -> String {
     let violation = violation.map(|violation| format!("; {violation}")).unwrap_or_default();
-    format!("{INTERRUPTED_PREFIX}{why}{violation}")
+    format!("{why}{violation}")
 }
 
 /// The reason as the value of a trailer.
@@ -137,12 +136,12 @@ impl TaskRun<'_, '_, '_> {
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
         let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
         let is_left = |left: &StepStatus| {
-            left.attempt == next.attempt && next.stage != Stage::Implement && left.step == next.stage.as_str()
+            left.attempt == next.attempt && next.stage != Stage::Implement && left.step == next.stage.step()
         };
         if !is_cut && !left.as_ref().is_some_and(is_left) {
             return Ok(());
         }
-        let why = format!("the run ended during the {} step", next.stage.as_str());
+        let why = format!("the run ended during the {} step", next.stage.step().as_str());
         self.record_interruption(next, &why, None, Expense::default())
     }
 

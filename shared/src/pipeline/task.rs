@@ -12,7 +12,7 @@ use crate::{
         limits::{Budget, BudgetLevel, Overrun, Spent},
         redact::Redactor,
     },
-    event::{EventKind, StepChanges},
+    event::{EventKind, StepChanges, StepReason},
     history::{Event, FAILED, NO_TEST_COMMAND, REFUSED_BY_HOOK, WorkBase},
     message::{Body, Status, Step, SubjectParts},
     name::{Attempt, TaskId},
@@ -127,10 +127,8 @@ impl TaskRun<'_, '_, '_> {
         if self.recorder.repository().tree_of(passed.commit)? == self.recorder.tree() {
             return Ok(next);
         }
-        let task = &self.task.id;
-        let words =
-            format!("  {task}: files were committed after its last step, so its attempt begins again");
-        self.context.emit(task, EventKind::note(words));
+        let words = "files were committed after its last step, so its attempt begins again";
+        self.context.emit(&self.task.id, EventKind::step_note(words));
         Ok(NextStep { stage: Stage::Implement, ..next })
     }
 
@@ -160,7 +158,7 @@ impl TaskRun<'_, '_, '_> {
         let commands = self.context.run.options.tests_of(self.task);
         let by = commands.first().map_or("no test command", |first| &first.command);
         let log = self.create_log(Step::Test, attempt)?;
-        self.announce("test", attempt, by, &log);
+        self.announce(Step::Test, attempt, by, &log);
         let result = if commands.is_empty() {
             open_log(&self.context.run.home.join(&log), "no test command\n")?;
             TestResult::without_test(&log)
@@ -290,7 +288,8 @@ impl TaskRun<'_, '_, '_> {
         expense: Expense,
         changes: StepChanges,
     ) {
-        let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
+        let (status, commit) = (event.status(), event.commit);
+        let why = why.map(|why| StepReason::of(&event, why));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);
         let kind = EventKind::Recorded { status, commit, why, spent: expense.spent(), changes };
         self.context.emit(&self.task.id, kind);
@@ -304,10 +303,10 @@ impl TaskRun<'_, '_, '_> {
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
-    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, by: &str, log: &str) {
+    pub(super) fn announce(&mut self, step: Step, attempt: Attempt, by: &str, log: &str) {
         let status = StepStatus {
             pid: std::process::id(),
-            step: step.to_owned(),
+            step,
             attempt,
             by: Redactor::redact(&self.context.run.secrets, by),
             since: (self.context.run.clock)(),

@@ -68,7 +68,7 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: PlanDraft) -> Result<Plan,
     }
 }
 
-/// The circles of a plan, each once: behind the first, the others are looked for without the dependency that closes it.
+/// The circles of a plan, each once: after the first, the others are looked for without the dependency that closes it.
 fn circles(
     files: &[SpecFile<'_>],
     mut drafts: Vec<DraftNode>,

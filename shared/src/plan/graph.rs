@@ -58,7 +58,7 @@ impl TreeShape {
     }
 
     /// Kahn's algorithm; among leaves that could come next, the first in the tree does. If nodes wait for each
-    /// other, the error is one such circle, each node waiting for the one behind it.
+    /// other, the error is one such circle, each node waiting for the one after it.
     pub(super) fn sort(self) -> Result<Flow, Vec<usize>> {
         let next = self.edges();
         let mut waits = count_waits(&next);
@@ -157,7 +157,7 @@ impl Flow {
             .filter(|node| self.leaves[*node])
     }
 
-    /// For each node, how many unsettled leaves stand one behind the other before it can start.
+    /// For each node, how many unsettled leaves stand one after the other before it can start.
     pub(super) fn depths(&self, is_settled: impl Fn(usize) -> bool) -> Vec<usize> {
         self.fold(|leaf, depth| depth + usize::from(!is_settled(leaf)))
     }

@@ -99,7 +99,7 @@ impl Precedence {
         true
     }
 
-    /// Moves `to`, and what must follow it, behind `from`. False if `from` must itself follow `to`.
+    /// Moves `to`, and what must follow it, after `from`. False if `from` must itself follow `to`.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.rank[to], self.rank[from]);
         let Some(after) = self.reach(to, |rank| rank <= high, Direction::Forward, Some(from)) else {

@@ -156,7 +156,7 @@ pub struct Task {
     pub test_commands: Vec<TestCommand>,
     /// What the plan says about its progress.
     pub mark: Mark,
-    /// Whether the plan says that it may run beside its neighbours.
+    /// Whether the plan says that it may run in parallel with its neighbours.
     pub parallel: bool,
     /// Whether it writes tests that must fail until a later task makes them pass.
     pub red: bool,

@@ -33,7 +33,7 @@ impl<'a> SpecFile<'a> {
         }
     }
 
-    /// Where the content begins: behind a byte order mark, if there is one.
+    /// Where the content begins: after a byte order mark, if there is one.
     pub(super) fn content_start(&self) -> Offset {
         if self.text.starts_with(BOM) { BOM.len() } else { 0 }
     }
@@ -116,7 +116,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(String, &'static str)> {
 }
 
 fn windows_1252(byte: u8) -> char {
-    /// The characters from 0x80 on; behind them it is Latin-1.
+    /// The characters from 0x80 on; after them it is Latin-1.
     const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
     match byte {
         0x80..=0x9f => FROM_80.chars().nth(usize::from(byte - 0x80)).unwrap_or(char::REPLACEMENT_CHARACTER),

@@ -11,7 +11,7 @@ use std::{
     cell::Cell,
     collections::VecDeque,
     num::NonZero,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -122,14 +122,10 @@ fn number_of_slots() -> usize {
 }
 
 impl Slots {
-    fn lock(&self) -> MutexGuard<'_, SlotQueue> {
-        self.queue.hold()
-    }
-
     /// Takes one of `count` slots. Returns false if none was free in `time`.
     fn take(&self, count: usize, time: Duration) -> bool {
         let end = Instant::now() + time;
-        let mut queue = self.lock();
+        let mut queue = self.queue.hold();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
         queue.waiting.push_back(ticket);
@@ -154,7 +150,7 @@ impl Slots {
     }
 
     fn give_back(&self) {
-        self.lock().taken -= 1;
+        self.queue.hold().taken -= 1;
         self.changed.notify_all();
     }
 }

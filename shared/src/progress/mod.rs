@@ -6,6 +6,7 @@ mod words;
 
 pub use merged::{MergedRun, tasks_done_by};
 pub use totals::RunTotals;
+pub use words::RestingState;
 
 use std::collections::HashMap;
 

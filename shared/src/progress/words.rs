@@ -7,19 +7,48 @@ use crate::{
     name::Attempt,
 };
 
+/// The state of a task on which no run is working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestingState {
+    /// It was started and has not ended.
+    Paused,
+    /// It can be started.
+    Ready,
+    /// The state as history has it.
+    Recorded(State),
+}
+
+impl RestingState {
+    /// One word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Ready => "ready",
+            Self::Recorded(state) => state.as_str(),
+        }
+    }
+}
+
 impl NodeProgress<'_> {
+    /// The state of a task on which no run is working.
+    #[must_use]
+    pub fn resting_state(&self) -> RestingState {
+        match self.state {
+            _ if self.is_paused() => RestingState::Paused,
+            _ if !self.is_leaf() => RestingState::Recorded(self.state),
+            State::Complete | State::Failed | State::Skipped | State::Forked | State::Reverted => {
+                RestingState::Recorded(self.state)
+            }
+            _ if self.is_ready => RestingState::Ready,
+            _ => RestingState::Recorded(State::Pending),
+        }
+    }
+
     /// One word for the state of a task on which no run is working.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        match self.state {
-            _ if self.is_paused() => "paused",
-            _ if !self.is_leaf() => self.state.as_str(),
-            State::Complete | State::Failed | State::Skipped | State::Forked | State::Reverted => {
-                self.state.as_str()
-            }
-            _ if self.is_ready => "ready",
-            _ => State::Pending.as_str(),
-        }
+        self.resting_state().as_str()
     }
 
     /// The state of a task on which no run is working, in one line.
@@ -63,16 +92,22 @@ impl NodeProgress<'_> {
         self.history.is_some_and(|history| history.interruptions().count >= Interruptions::MAX_IN_A_ROW)
     }
 
+    /// Whether it is paused because its last attempt was interrupted.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        let history = self.history.filter(|_| self.is_paused());
+        history.and_then(|history| history.current().last()).is_some_and(is_cut)
+    }
+
     /// What happened last to a task that is paused.
     #[must_use]
     pub fn pause(&self) -> Option<String> {
         let history = self.history.filter(|_| self.is_paused())?;
         let events = history.current();
         let attempt = history.state.attempt.unwrap_or(Attempt(0));
-        let is_cut = |event: &Event| event.status() == Status::Turn || event.is_interruption();
         let passed = events.iter().rfind(|event| !is_cut(event));
         let n = attempt.ordinal();
-        if events.last().is_some_and(is_cut) {
+        if self.is_interrupted() {
             let status = passed.filter(|event| event.attempt() == Some(attempt)).map(Event::status);
             let step = match status {
                 Some(Status::ImplementPass) => State::Testing,
@@ -94,4 +129,9 @@ impl NodeProgress<'_> {
             _ => format!("the agent failed in attempt {n}"),
         })
     }
+}
+
+/// Whether an attempt was interrupted after this event: it belongs to a step and does not end it.
+fn is_cut(event: &Event) -> bool {
+    event.status() == Status::Turn || event.is_interruption()
 }

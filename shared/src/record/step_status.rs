@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     git::Repository,
+    message::Step,
     name::{Attempt, BranchName, TaskId},
     process::FileLock,
     safe_files,
@@ -18,7 +19,7 @@ pub struct StepStatus {
     /// The process of the driver.
     pub pid: u32,
     /// The step.
-    pub step: String,
+    pub step: Step,
     /// The attempt.
     pub attempt: Attempt,
     /// The runner or command that does it.

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::run_log::RunLog;
 use crate::{
-    event::{FailedTask, LeftTask, RepoBranch, RunAccount, RunOpening, UnlandedTask},
+    event::{FailedTask, LeftTask, LeftTaskKind, RepoBranch, RunAccount, RunOpening, UnlandedTask},
     gardener::{Selection, Summary, Unlanded, wanted},
     history::{Run, State},
     message::one_line,
     name::{Attempt, BranchName, Oid, TaskId},
     plan::Plan,
-    progress::{NodeProgress, PlanMarks, Progress},
+    progress::{NodeProgress, PlanMarks, Progress, RestingState},
 };
 
 /// The inputs of an account.
@@ -122,16 +122,20 @@ impl AccountFacts<'_> {
     }
 
     fn left_task(&self, node: &NodeProgress<'_>) -> LeftTask {
-        let was_begun = node.is_ready() && self.log.attempts_of(node.id) > 0;
+        let is_ready = node.resting_state() == RestingState::Ready && !node.is_undone();
+        let was_begun = is_ready && self.log.attempts_of(node.id) > 0;
+        let attempts = node.attempt().map_or(1, Attempt::ordinal);
         LeftTask {
             task: node.id.to_string(),
             name: one_line(node.name),
             state: node.state.as_str().to_owned(),
-            words: match node.words() {
-                words if words == "ready" && was_begun => "ready, its attempt did not count".to_owned(),
-                words => words,
-            },
+            words: if was_begun { "ready, its attempt did not count".to_owned() } else { node.words() },
             waits_for: node.waits_for.iter().map(ToString::to_string).collect(),
+            kind: match node.state {
+                State::Failed => LeftTaskKind::FailedEarlier { attempts },
+                _ if is_ready && !was_begun => LeftTaskKind::Ready,
+                _ => LeftTaskKind::Other,
+            },
         }
     }
 

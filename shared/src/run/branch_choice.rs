@@ -184,7 +184,7 @@ impl OpenRun {
         drop(pending_move);
         let session_worktree =
             Pool::open(&user, &self.branch, self.worktree_options())?.session_worktree(&session)?;
-        if session_worktree.is_new {
+        if session_worktree.was_entered_now {
             listener.report_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));

@@ -7,7 +7,7 @@ use super::{
     run_log::RunLog,
 };
 use crate::{
-    event::{EventKind, RunAccount, RunEvent},
+    event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
     gardener::{
         EarlierFailures, GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted,
@@ -26,6 +26,8 @@ use crate::{
 
 /// How hints name the command that the user typed.
 const SAME_COMMAND: &str = "run the same command again";
+/// The same for a task that was interrupted too often.
+const WITH_RETRY: &str = "run the same command again with --retry-failed";
 
 /// A run that has ended.
 pub struct EndedRun {
@@ -160,14 +162,14 @@ impl OpenRun {
         let (Some(opening), Ok((tip, run))) = (log.opening(), self.scan_recorded_now()) else { return };
         let range = (opening.head, tip);
         for path in planned.path().into_iter().chain(TRACKED_FILES) {
-            let Ok(Some(drift)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
+            let Ok(Some(change)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
                 continue;
             };
             listener.warn(&visible(&format!(
                 "agents have changed '{path}'; this run does not use the new version, and the next one would stop"
             )));
             // The commands that restore a file are for the checkout of the branch.
-            let words = drift.words();
+            let words = change.words();
             let hints = words.lines().filter(|hint| {
                 self.session_worktree().is_none()
                     || hint.starts_with(char::is_numeric)
@@ -216,9 +218,7 @@ impl OpenRun {
         run.and_then(|run| run.start).is_some_and(|start| start.session == opening.session)
     }
 
-    /// Adapts hints about the same command: it continues a task that was interrupted too often only with
-    /// `--retry-failed`, a new run that has started only without `--new-run`, and a run with a session branch is continued
-    /// by the session's name.
+    /// The failure for an error that stopped the run, with hints about the command that continues it.
     fn explain(
         &self,
         error: GardenerError,
@@ -227,36 +227,37 @@ impl OpenRun {
         log: &RunLog,
     ) -> Failure {
         let is_stopped = matches!(error, GardenerError::Pipeline(PipelineError::Stopped { .. }));
+        let needs_retry = is_stopped && self.needs_retry(planned, selection);
+        let session_command = self.find_session_command(log);
+        let is_started_anew = self.request.new_run && self.has_started(log);
+        let words = |needs_retry: bool| match &session_command {
+            Some(command) => words_on_session_command(command, needs_retry),
+            None => words_on_same_command(is_started_anew, needs_retry),
+        };
         let mut failure = self.with_hints(error);
-        if is_stopped && self.needs_retry(planned, selection) {
-            for hint in &mut failure.hints {
-                *hint = hint.replace(SAME_COMMAND, &format!("{SAME_COMMAND} with --retry-failed"));
-            }
-        }
-        if self.request.new_run && self.session_worktree().is_none() && self.has_started(log) {
-            for hint in &mut failure.hints {
-                *hint = hint.replace(SAME_COMMAND, &format!("{SAME_COMMAND} without --new-run"));
-                *hint = hint.replace("without --new-run with", "without --new-run and with");
-            }
-        }
-        let is_of_session = self.session_worktree().is_some() || self.request.is_resumed;
-        let Some(opening) = log.opening().filter(|_| is_of_session) else {
-            return failure;
-        };
-        let (session, last) = (&opening.session, self.last_turn());
-        let (verb, option) = match opening.offline {
-            true => ("replay", format!(" --turn {last}")),
-            false => ("resume", String::new()),
-        };
         for hint in &mut failure.hints {
-            let command = format!("run 'git arborist session {verb} {session}{option}'");
-            let retry = format!("run 'git arborist session {verb} {session}{option} -- --retry-failed'");
-            *hint = hint.replace(&format!("{SAME_COMMAND} with --retry-failed"), &retry);
-            *hint = hint.replace(SAME_COMMAND, &command);
-            let (origin, turn) = self.continuing_turn(session.as_str());
-            *hint = hint.replace("<session>", &origin).replace("<turn>", &turn.to_string());
+            *hint = match hint.contains(WITH_RETRY) {
+                true => hint.replace(WITH_RETRY, &words(true)),
+                false => hint.replace(SAME_COMMAND, &words(needs_retry)),
+            };
+        }
+        if let Some(opening) = log.opening().filter(|_| session_command.is_some()) {
+            let (origin, turn) = self.continuing_turn(opening.session.as_str());
+            for hint in &mut failure.hints {
+                *hint = hint.replace("<session>", &origin).replace("<turn>", &turn.to_string());
+            }
         }
         failure
+    }
+
+    /// The command that continues a run with a session branch, or one that was resumed: by the session's name.
+    fn find_session_command(&self, log: &RunLog) -> Option<String> {
+        let is_of_session = self.session_worktree().is_some() || self.request.is_resumed;
+        let RunOpening { session, offline, .. } = log.opening().filter(|_| is_of_session)?;
+        Some(match offline {
+            true => format!("git arborist session replay {session} --turn {}", self.last_turn()),
+            false => format!("git arborist session resume {session}"),
+        })
     }
 
     /// Whether a selected task was interrupted so often that the same command would refuse it. False if that cannot be
@@ -266,6 +267,23 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
         selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)
+    }
+}
+
+/// The advice to continue a run with the command of its session. A task that was interrupted too often is continued only
+/// with `--retry-failed`.
+fn words_on_session_command(command: &str, needs_retry: bool) -> String {
+    let retry = if needs_retry { " -- --retry-failed" } else { "" };
+    format!("run '{command}{retry}'")
+}
+
+/// The same advice for the command that was typed. A new run that has started is continued without `--new-run`.
+fn words_on_same_command(is_started_anew: bool, needs_retry: bool) -> String {
+    match (is_started_anew, needs_retry) {
+        (true, true) => format!("{SAME_COMMAND} without --new-run and with --retry-failed"),
+        (true, false) => format!("{SAME_COMMAND} without --new-run"),
+        (false, true) => WITH_RETRY.to_owned(),
+        (false, false) => SAME_COMMAND.to_owned(),
     }
 }
 

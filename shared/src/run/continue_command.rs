@@ -1,10 +1,12 @@
-//! The command that continues a task. The state of a task, the summary of a run and hints all print it.
+//! The command that continues a task. The state of a task and hints print it. The summary of a run knows what the user
+//! has typed, also options that are not recorded, so `account` builds its own.
 
 use std::{cell::OnceCell, collections::BTreeSet, path::PathBuf};
 
 use super::{
     planned::id_of_words,
-    request::{LANES, TEST, garden_words, option_approvals, recorded_words, test_approval},
+    recorded_options::{TEST, is_of_lanes, option_approvals, recorded_words},
+    request::{garden_words, test_approval},
 };
 use crate::{
     consent,
@@ -108,7 +110,7 @@ impl<'a> Continuation<'a> {
             false => format!("git arborist garden {task}"),
         };
         let switch = self.switch();
-        format!("{switch}{command}{retry}{}", self.typed_options(|name| !LANES.contains(&name)))
+        format!("{switch}{command}{retry}{}", self.typed_options(|name| !is_of_lanes(name)))
     }
 
     /// The command that continues the whole run with its options, and with these switches.
@@ -135,7 +137,7 @@ impl<'a> Continuation<'a> {
         let switch = self.switch();
         let has_failed = self.run.state_of(task) == State::Failed;
         let retry = if has_failed { " --retry-failed" } else { "" };
-        let options = self.typed_options(|name| !LANES.contains(&name));
+        let options = self.typed_options(|name| !is_of_lanes(name));
         format!("{reset}{switch}git arborist garden {task}{retry}{options}")
     }
 
@@ -187,14 +189,14 @@ impl<'a> Continuation<'a> {
         if let Some(command) = self.share(switches) {
             return command;
         }
-        let options = self.typed_options(|name| !LANES.contains(&name));
+        let options = self.typed_options(|name| !is_of_lanes(name));
         format!("{}git arborist gardener --isolate --only {task}{switches}{options}", self.switch())
     }
 
     /// The command that continues the run, with these switches, if its plan is shared with workers on other machines.
     fn share(&self, switches: &str) -> Option<String> {
         let switch = self.switch();
-        let options = || self.typed_options(|name| name == "jobs" || !LANES.contains(&name));
+        let options = || self.typed_options(|name| name == "jobs" || !is_of_lanes(name));
         self.run.is_shared().then(|| format!("{switch}git arborist work{switches}{}", options()))
     }
 

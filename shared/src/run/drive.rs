@@ -8,7 +8,8 @@ use anyhow::Context;
 use super::{
     CallSource, EndedRun, OpenRun, Planned, RunListener,
     monitor::RunMonitor,
-    request::{options_with_secrets, recorded_words, secrets},
+    recorded_options::{options_with_secrets, recorded_words},
+    request::secrets,
 };
 use crate::{
     event::{EventKind, RunEvent, RunOpening},
@@ -155,7 +156,7 @@ impl OpenRun {
         };
         let mut run = self.scan_at(newest)?;
         compare_elsewhere(&self.workspace.sections, &mut run)?;
-        let fails_on_target_reason = KnownRed::before_run(&self.repository, &run)?;
+        let known_red = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
         let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;
         let words = self.settings.session.transcripts;
@@ -184,7 +185,7 @@ impl OpenRun {
                 other_leases: Vec::new(),
             }),
             other_repos,
-            fails_on_target_reason,
+            known_red,
             on_event: Box::new(move |event| monitor.report(event)),
         })
     }
@@ -192,7 +193,7 @@ impl OpenRun {
     /// An error whose hints repeat the options of this command.
     #[must_use]
     pub fn with_hints(&self, error: GardenerError) -> Failure {
-        error.with_options(self.request.typed_options()).into()
+        error.into_failure(&self.request.typed_options())
     }
 
     /// Refuses to write on a branch that lacks a parked landing: its history would diverge from what landed.
@@ -203,7 +204,7 @@ impl OpenRun {
         }
         let branch = self.branch.clone();
         let obstacle = target.find_obstacle().map_err(GardenerError::from)?;
-        Err(self.with_hints(GardenerError::Parked { branch, obstacle, options: Box::default() }))
+        Err(self.with_hints(GardenerError::Parked { branch, obstacle }))
     }
 
     /// The state of the run at its start, for the first event.
@@ -266,6 +267,7 @@ impl OpenRun {
             sections: &self.workspace.sections,
             lanes,
             other_lanes: Arc::default(),
+            gates_are_tests: self.options.test_command.as_deref().is_some_and(|test| self.is_test_gate(test)),
         })
     }
 }

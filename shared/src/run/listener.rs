@@ -22,8 +22,7 @@ impl dyn RunListener + '_ {
     }
 
     fn say(&mut self, level: NoteLevel, words: &str) {
-        let words = words.to_owned();
-        self.report_for_run(EventKind::Note { level, words, once: false, is_failure: false });
+        self.report_for_run(EventKind::message(level, words));
     }
 
     /// Reports something that failed although the run continues.
@@ -45,7 +44,13 @@ impl dyn RunListener + '_ {
     pub(super) fn hint_once(&mut self, hint: Option<&'static str>) {
         if let Some(words) = hint {
             let (level, words) = (NoteLevel::Hint, words.to_owned());
-            self.report_for_run(EventKind::Note { level, words, once: true, is_failure: true });
+            self.report_for_run(EventKind::Note {
+                level,
+                words,
+                once: true,
+                is_failure: true,
+                is_of_step: false,
+            });
         }
     }
 

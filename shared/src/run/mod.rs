@@ -11,13 +11,13 @@
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `session_records` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
 //! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `other_clones` |
-//! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `baseline`, `closing` |
+//! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `check_baseline`, `closing` |
 
 mod account;
 mod approval;
-mod baseline;
 mod branch_choice;
 mod caveats;
+mod check_baseline;
 mod closing;
 mod continue_command;
 mod drive;
@@ -27,6 +27,7 @@ mod opening;
 mod other_clones;
 mod planned;
 mod pushes;
+mod recorded_options;
 mod recovery;
 mod refuse_in_step;
 mod repositories;
@@ -44,12 +45,10 @@ pub use continue_command::Continuation;
 pub use listener::RunListener;
 pub use opening::{OpenRun, RunHost};
 pub use planned::{Planned, PromptPreview, find_plan};
+pub use recorded_options::{OptionArgument, OptionKind, RECORDED, RecordedOption, TEST, option_approvals};
 pub use recovery::recover_branch;
 pub use refuse_in_step::{refuse_here_in_step, refuse_in_step};
-pub use request::{
-    CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
-    option_approvals, require_given, test_approval,
-};
+pub use request::{CallSource, LaneRequest, RunRequest, SingleTask, dollars, require_given, test_approval};
 pub use session_records::{InheritedOptions, replay_only_error};
 pub use shared_work::{DEFAULT_REMOTE, SharedWork};
 pub use submission::PlannedSubmission;

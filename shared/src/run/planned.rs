@@ -184,7 +184,7 @@ impl OpenRun {
     fn with_way_back(&self, failure: Failure, run: &Run, path: &str) -> Failure {
         let is_frozen = frozen_path(run).as_deref() == Some(path);
         match UnacceptedChange::find(&self.repository, run, path) {
-            Ok(Some(drift)) if is_frozen => failure.hint(drift.words()),
+            Ok(Some(change)) if is_frozen => failure.hint(change.words()),
             _ => failure,
         }
     }

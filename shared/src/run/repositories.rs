@@ -163,7 +163,7 @@ impl OpenRun {
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
         let session_worktree: SessionWorktree =
             Pool::open(repository, &branch, options)?.session_worktree(session)?;
-        if session_worktree.is_new {
+        if session_worktree.was_entered_now {
             listener.report_worktree(section, &session_worktree.path, &branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));

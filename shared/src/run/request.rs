@@ -2,7 +2,7 @@
 //! share.
 //!
 //! A session records its options by name ([`RunRequest::recorded`]), so that a resumed session, here or in another
-//! clone, uses the same tests and limits. [`RECORDED`] lists these names once, for writing and for reading.
+//! clone, uses the same tests and limits. `recorded_options` lists these names once, for writing and for reading.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     agent::{limits::Budget, redact::Secrets},
-    consent::{self, Consent, RECORDED_OPTION},
+    consent::{self, Consent},
     failure::{Exit, Failure},
     gardener::{KeepGoing, Selection, TypedOptions},
     git::Repository,
@@ -20,7 +20,12 @@ use crate::{
     pipeline::{Budgets, Flags},
     process::shell_word,
     queue::LandingPolicy,
-    run::DEFAULT_REMOTE,
+    run::{
+        DEFAULT_REMOTE,
+        recorded_options::{
+            ALLOW, OptionArgument, TEST, is_of_lanes, option_approvals, recorded_words, typed_option,
+        },
+    },
     session::RecordedOptions,
     settings::{Settings, Size},
 };
@@ -29,7 +34,7 @@ use crate::{
 ///
 /// - The same command again takes the test command, the budgets and `--allow` ([`OpenRun::inherit_options`](super::OpenRun)).
 ///   Everything else is what the user types now.
-/// - `session resume` and `session replay` take all of [`RECORDED`], as if they had been typed. The user types nothing but what
+/// - `session resume` and `session replay` take all that are recorded, as if they had been typed. The user types nothing but what
 ///   differs.
 ///
 /// An option that is neither typed nor taken has the value of the configuration.
@@ -96,86 +101,6 @@ pub enum CallSource {
     Records,
 }
 
-/// The option whose value is a command. A recorded value is used again only if the user has given it in this
-/// repository.
-pub const TEST: &str = "test-command";
-
-/// The option that permits changes to protected files.
-pub(super) const ALLOW: &str = "allow";
-
-/// How an option is typed, and what its recorded value may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OptionKind {
-    /// With one value.
-    Value,
-    /// Once for each value. The values are recorded with commas between them.
-    List,
-    /// Once for each value. The values may contain commas, so each is recorded on its own line.
-    Lines,
-    /// Without a value.
-    Switch,
-    /// With a directory, which is used only if it is below the top of the repository.
-    Folder,
-}
-
-/// The options that a session records.
-pub const RECORDED: [(&str, OptionKind); 25] = [
-    ("runner", OptionKind::Value),
-    ("model", OptionKind::Value),
-    ("implement-runner", OptionKind::Value),
-    ("implement-model", OptionKind::Value),
-    ("review-runner", OptionKind::Value),
-    ("review-model", OptionKind::Value),
-    ("fallback", OptionKind::List),
-    ("tools", OptionKind::Switch),
-    (TEST, OptionKind::Value),
-    (ALLOW, OptionKind::Lines),
-    ("sandbox", OptionKind::Value),
-    ("report-dir", OptionKind::Folder),
-    ("log-dir", OptionKind::Folder),
-    ("diff-limit", OptionKind::Value),
-    ("max-retries", OptionKind::Value),
-    ("max-cost", OptionKind::Value),
-    ("max-tokens", OptionKind::Value),
-    ("max-time", OptionKind::Value),
-    ("max-task-cost", OptionKind::Value),
-    ("max-task-tokens", OptionKind::Value),
-    ("max-task-time", OptionKind::Value),
-    ("jobs", OptionKind::Value),
-    ("isolate", OptionKind::Switch),
-    ("policy", OptionKind::Value),
-    ("keep-going", OptionKind::Switch),
-];
-
-/// Recorded options that select worktrees and landings. Only `gardener` has them.
-pub(super) const LANES: [&str; 4] = ["jobs", "isolate", "policy", "keep-going"];
-
-/// Recorded options that need no approval, like the settings of the same meaning in tracked files: they choose neither
-/// who works or reviews, nor what a reviewer sees, nor how much may be spent.
-/// The test command is approved separately.
-const HARMLESS: [&str; 8] =
-    [TEST, "report-dir", "log-dir", "max-retries", "jobs", "isolate", "policy", "keep-going"];
-
-/// The texts that are approved for recorded options. Records are refs and may come from anywhere, and the run would use
-/// their options as if the user had given them.
-#[must_use]
-pub fn option_approvals<'a>(options: impl Iterator<Item = (&'a String, &'a String)>) -> BTreeSet<String> {
-    let guarded = options.filter(|(name, _)| !HARMLESS.contains(&name.as_str()));
-    let words = |name: &str, value: &str| format!("--{name}={value}{RECORDED_OPTION}");
-    guarded
-        .flat_map(|(name, value)| match find_recorded(name) {
-            Some(OptionKind::Lines) => value.lines().map(|one| words(name, one)).collect(),
-            _ => vec![words(name, value)],
-        })
-        .collect()
-}
-
-/// How the option with this name is recorded; `None` if it is not.
-#[must_use]
-pub fn find_recorded(name: &str) -> Option<OptionKind> {
-    RECORDED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-}
-
 impl LaneRequest {
     /// The number of lanes; `None` if tasks run one after the other in the run's checkout.
     pub fn count(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
@@ -223,7 +148,6 @@ impl RunRequest {
         name("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
         name("tools", switched(runners.tools == Some(true)));
         name(TEST, flags.test_command.clone());
-        // A value of several lines would be read as several values.
         let allowed: Vec<&str> =
             flags.allow.iter().map(String::as_str).filter(|path| !path.contains('\n')).collect();
         name(ALLOW, Some(allowed.join("\n")).filter(|paths| !paths.is_empty()));
@@ -255,20 +179,18 @@ impl RunRequest {
             return Err(Failure::new(Exit::Usage, words)
                 .hint("let the command read the secret from the environment or a file of the worker"));
         }
-        let mut options = Vec::new();
-        for (name, value) in &recorded_options.options {
-            match find_recorded(name) {
-                Some(OptionKind::Switch) => options.push(format!("--{name}")),
-                Some(OptionKind::List) => {
-                    options.extend(value.split(',').map(|one| format!("--{name}={one}")));
-                }
-                _ => options.push(format!("--{name}={value}")),
-            }
-        }
+        let recorded = recorded_options.options.iter();
+        let typed = recorded.flat_map(|(name, value)| OptionArgument::of_recorded(name, value));
+        let mut options: Vec<String> = typed.map(OptionArgument::argument).collect();
         options.extend(self.tree.iter().map(|tree| format!("--tree={}", tree.display())));
-        options.extend(self.flags.allow.iter().map(|path| format!("--allow={path}")));
+        options.extend(self.multiline_allowed().map(|path| format!("--{ALLOW}={path}")));
         options.extend(self.flags.allow_red.then(|| "--allow-red".to_owned()));
         Ok(options)
+    }
+
+    /// The values of `--allow` that are not recorded: one of several lines would be read as several values.
+    fn multiline_allowed(&self) -> impl Iterator<Item = &String> {
+        self.flags.allow.iter().filter(|path| path.contains('\n'))
     }
 
     /// Whether the task was given as text on the command line.
@@ -300,8 +222,8 @@ impl RunRequest {
     pub fn typed_options(&self) -> TypedOptions {
         let all = self.recorded().unwrap_or_default();
         let (mut common, mut lanes) = (all.clone(), RecordedOptions { withheld: Vec::new(), ..all });
-        common.options.retain(|name, _| !LANES.contains(&name.as_str()));
-        lanes.options.retain(|name, _| LANES.contains(&name.as_str()));
+        common.options.retain(|name, _| !is_of_lanes(name));
+        lanes.options.retain(|name, _| is_of_lanes(name));
         let unselected = RunRequest { selection: Selection::default(), ..self.clone() };
         TypedOptions {
             tree: self.typed_tree(),
@@ -387,31 +309,10 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
     Ok(Secrets::of_environment(std::env::vars_os())?)
 }
 
-/// Options for a shell command line, each preceded by a space.
-pub(super) fn recorded_words(recorded_options: &RecordedOptions) -> String {
-    let option = |(name, value): (&String, &String)| match find_recorded(name) {
-        Some(OptionKind::Switch) => format!(" --{name}"),
-        Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
-        Some(OptionKind::Lines) => value.lines().map(|one| typed_option(name, one)).collect(),
-        _ => typed_option(name, value),
-    };
-    recorded_options.options.iter().map(option).collect::<String>() + &options_with_secrets(recorded_options)
-}
-
-/// The options that hold a secret, with a placeholder that the user has to fill in.
-pub(super) fn options_with_secrets(recorded_options: &RecordedOptions) -> String {
-    recorded_options.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
-}
-
 /// The command that runs a task given as text.
 pub(super) fn garden_words(words: &str) -> String {
     let between = if words.starts_with('-') { "--message=" } else { "-m " };
     format!("git arborist garden {between}{}", shell_word(words))
-}
-
-fn typed_option(name: &str, value: &str) -> String {
-    let between = if value.starts_with('-') { '=' } else { ' ' };
-    format!(" --{name}{between}{}", shell_word(value))
 }
 
 /// Refuses a test command that comes only from a session's record. Records are refs, and anyone who can write a ref

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    event::{EventKind, ForeignCommit, INTERRUPTED, ResolvedConflict, RunEvent, RunOpening},
+    event::{EventKind, ForeignCommit, ReasonKind, ResolvedConflict, RunEvent, RunOpening},
     gardener::Summary,
-    message::{Status, one_line},
+    message::{Status, Step, one_line},
     name::TaskId,
     progress::RunTotals,
 };
@@ -89,11 +89,11 @@ impl RunLog {
         match &event.kind {
             EventKind::StepBegins { step, attempt, is_phase, .. } => {
                 let task = event.task.iter().cloned();
-                if *step == "implement" {
+                if *step == Step::Implement {
                     self.implementations += 1;
                     self.implementing.extend(task.clone());
                 }
-                if !is_phase && matches!(*step, "implement" | "test" | "review") {
+                if !is_phase && matches!(step, Step::Implement | Step::Test | Step::Review) {
                     self.attempts.extend(task.clone().map(|task| (task, attempt.ordinal())));
                 }
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
@@ -107,12 +107,12 @@ impl RunLog {
                 let Some(task) = &event.task else { return };
                 let was_implementing = self.implementing.remove(task);
                 // An interrupted attempt does not count. It begins again with the same number.
-                if why.as_ref().is_some_and(|why| why.starts_with(INTERRUPTED)) {
+                if why.as_ref().is_some_and(|why| why.kind == ReasonKind::Interrupted) {
                     self.implementations -= usize::from(was_implementing);
                     self.attempts.remove(&(task.clone(), self.attempts_of(task)));
                 }
                 if let Some(why) = why {
-                    self.reasons.insert(task.clone(), one_line(why));
+                    self.reasons.insert(task.clone(), why.line());
                 }
                 match status {
                     Status::ImplementPass if changes.has_nothing => {

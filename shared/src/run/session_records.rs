@@ -7,7 +7,8 @@ use super::{
     CallSource, OpenRun, Planned,
     monitor::RunMonitor,
     opening::effective_options,
-    request::{ALLOW, TEST, inherit_budgets, option_approvals, recorded_words, test_approval},
+    recorded_options::{ALLOW, TEST, option_approvals, recorded_words},
+    request::{inherit_budgets, test_approval},
 };
 use crate::{
     consent,

@@ -162,7 +162,7 @@ impl SharedWork {
     /// Moves the branch here to where the remote has it. Returns whether it was elsewhere.
     pub fn follow(&self, work: &RemoteWork) -> Result<bool, Failure> {
         let run = &self.options.run;
-        let Some(there) = work.look()?.target else {
+        let Some(there) = work.catch_up()?.target else {
             let (remote, branch) = (self.remote(), run.clone());
             return Err(CoordinationError::NoTarget { remote, branch }.into());
         };
@@ -186,7 +186,7 @@ impl OpenRun {
             if !work.begin_landing()? {
                 return Ok(false);
             }
-            if work.look()?.target != Some(self.head) {
+            if work.catch_up()?.target != Some(self.head) {
                 work.end_landing()?;
                 return Ok(false);
             }

@@ -21,7 +21,8 @@ pub(super) const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"
 /// Those of them that set-up commands may read, because they fetch private dependencies.
 const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
 
-/// How many repositories the objects of one may come from.
+/// How many repositories the objects of one may come from: git follows five levels of alternates, and agents can write
+/// files that name each other for ever.
 const MAX_ALTERNATES: usize = 32;
 
 impl Sandbox {
@@ -33,6 +34,7 @@ impl Sandbox {
     ) -> (Vec<PathBuf>, String) {
         let key = find_denied(&self.settings, child).map(|denied| denied.key.clone());
         let mut hidden = self.list_denied(child);
+        // A list that is set replaces the whole default, also the part that is no list of paths.
         if key.is_none() {
             hidden.extend(self.list_unrelated(child));
             // Landlock would have to grant all files beside them, and those that are replaced later could not be read.

@@ -3,10 +3,10 @@
 //! user's `git-arborist/config.toml`, the built-in default.
 
 mod age;
-mod approval;
 mod error;
 mod file;
 mod general;
+mod harmless_keys;
 mod merge;
 mod protect;
 mod review;

@@ -192,6 +192,7 @@ impl CopiedFiles {
                 }
                 _ => Ok(false),
             },
+            // A named pipe or socket has no content to copy.
             FileKind::Special => Ok(true),
         }
     }

@@ -118,8 +118,9 @@ impl WorktreeOptions {
     /// The commands and settings that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn commands_to_approve(&self) -> BTreeSet<String> {
-        let is_users_ref = self.setup_origin == Origin::Repository;
-        let setup = self.setup.iter().filter(|_| is_users_ref).map(|command| format!("setup: {command}"));
+        let is_from_repository = self.setup_origin == Origin::Repository;
+        let setup =
+            self.setup.iter().filter(|_| is_from_repository).map(|command| format!("setup: {command}"));
         setup.chain(self.tracked_lines.iter().cloned()).collect()
     }
 }

@@ -14,7 +14,7 @@ use super::{Pool, WorktreeError, WorktreeNote, WorktreeRemains, set_up::forget_s
 use crate::{
     event::EventKind,
     git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp, TreeChange},
-    message::Status,
+    message::{Status, Step},
     mutex::MutexExt,
     name::{BranchName, Oid, TaskId},
     process::{Cancel, within},
@@ -215,7 +215,7 @@ impl Sign {
     /// The message for an event, if there is one.
     fn of(kind: &EventKind) -> Option<Self> {
         match kind {
-            EventKind::StepBegins { step: "implement", .. } => Some(Self::Begun),
+            EventKind::StepBegins { step: Step::Implement, .. } => Some(Self::Begun),
             EventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
                 Some(Self::Written)
             }

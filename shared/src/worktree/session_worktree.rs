@@ -33,8 +33,8 @@ pub struct SessionWorktree {
     pub path: PathBuf,
     /// Whether it was created for a session, and is not a checkout of the user.
     pub is_made: bool,
-    /// Whether it was created just now.
-    pub is_new: bool,
+    /// Whether it was created or chosen just now, and not already the checkout of the branch.
+    pub was_entered_now: bool,
     /// Notes for the user.
     pub notes: Vec<WorktreeNote>,
 }
@@ -89,7 +89,7 @@ impl Pool {
             notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
             let session_worktree =
                 self.session_worktree_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
-            return Ok(SessionWorktree { is_new: true, ..session_worktree });
+            return Ok(SessionWorktree { was_entered_now: true, ..session_worktree });
         }
         Err(WorktreeError::Occupied(places.base))
     }
@@ -145,7 +145,13 @@ impl Pool {
         notes: Vec<WorktreeNote>,
     ) -> Result<SessionWorktree, WorktreeError> {
         let (repository, path) = (self.linked(worktree)?, worktree.path.clone());
-        Ok(SessionWorktree { repository, path, is_made: is_of_session(worktree), is_new: false, notes })
+        Ok(SessionWorktree {
+            repository,
+            path,
+            is_made: is_of_session(worktree),
+            was_entered_now: false,
+            notes,
+        })
     }
 }
 

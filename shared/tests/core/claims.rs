@@ -35,7 +35,7 @@ fn only_one_of_many_racing_processes_gets_a_claim() {
             };
             let network = Network { silence: Duration::from_secs(60), cancel: Cancel::default() };
             let worker = RemoteWork::join(&repository, options, network).unwrap();
-            worker.look().unwrap();
+            worker.catch_up().unwrap();
             worker
         })
         .collect();

@@ -41,7 +41,9 @@ pub enum Chosen {
     ByUs,
 }
 
-/// A provider that names a time and refuses us again this often will not recover.
+/// A provider that names a time and refuses us again this often will not recover. The times that it names do not use up
+/// [`Backoff::patience`], so without this limit a provider that always names a few seconds would be called for ever. One
+/// with hourly limits may refuse us for two days.
 const MOST_TRIES: u32 = 50;
 
 impl Default for Backoff {

@@ -2,20 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HeldWorkClaim, INTERVALS, Known, MAX_PUSH_TRIES, RemoteWork, Renewal};
+use super::{HeldWorkClaim, INTERVALS, Known, LOOK, MAX_PUSH_TRIES, RemoteWork, Renewal};
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Publication, PublishedLanding, Release, RemoteProgress,
-        SharedLanding, WorkerName, listing::ALL,
+        SharedLanding, WorkRequest, WorkerName, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
     name::{Oid, TaskId},
 };
 
+/// Words in git's reasons for a ref that was refused only because another ref of the push was ("atomic push failed"), or
+/// because the remote has another value than expected ("stale info").
+const OF_OTHER_REFS: [&str; 2] = ["atomic", "stale"];
+
 impl RemoteWork {
     /// How often to look at what others do.
     pub fn interval(&self) -> Duration {
-        (self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1)
+        (self.options.ttl / LOOK).clamp(INTERVALS.0, INTERVALS.1)
     }
 
     /// The name of this worker.
@@ -23,37 +27,54 @@ impl RemoteWork {
         &self.identity.name
     }
 
-    /// What others have done.
-    pub fn look(&self) -> Result<RemoteProgress, CoordinationError> {
+    /// Reads what others have done, and settles what this worker owes them. The exchange with the remote is locked all the
+    /// time. If the process is killed in between, nothing is lost: each step does again what is left.
+    ///
+    /// 1. Read the refs at the remote.
+    /// 2. Delete the claims of tasks that have landed. Another worker may be faster.
+    /// 3. Ask the engine about the workers of quiet claims. Its answer shortens the wait and decides nothing.
+    /// 4. Take a request to stop or to drain, which is returned only once by this process.
+    pub fn catch_up(&self) -> Result<RemoteProgress, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;
         self.forget_landed(&mut known)?;
         let answer = self.ask_engine(&mut known);
-        let mut outlook = RemoteProgress { target: known.view.target, ..RemoteProgress::default() };
+        let mut remote_progress = self.progress(&known);
+        remote_progress.remarks.extend(answer);
+        remote_progress.request = self.take_request(&mut known);
+        Ok(remote_progress)
+    }
+
+    /// What others have done, as far as this process knows.
+    fn progress(&self, known: &Known) -> RemoteProgress {
+        let mut remote_progress = RemoteProgress { target: known.view.target, ..RemoteProgress::default() };
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
             if found.is(ClaimState::Failed) {
-                outlook.failed.insert(task.clone());
+                remote_progress.failed.insert(task.clone());
             } else if let (true, Some(source)) = (found.is(ClaimState::Finished), source)
                 && !known.is_distrusted(found)
             {
-                outlook.finished.insert(task.clone(), source);
-            } else if !known.held.contains_key(task) && self.is_taken(&known, found) {
-                outlook.taken.insert(task.clone());
+                remote_progress.finished.insert(task.clone(), source);
+            } else if !known.held.contains_key(task) && self.is_taken(known, found) {
+                remote_progress.taken.insert(task.clone());
             }
         }
-        outlook.remarks.clone_from(&known.view.remarks);
-        outlook.remarks.extend(answer);
+        remote_progress.remarks.clone_from(&known.view.remarks);
         let lander = known.view.lander.as_ref().filter(|_| known.lander.is_none());
-        outlook.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
+        remote_progress.is_landing = lander.is_some_and(|found| self.is_taken(known, found));
+        remote_progress
+    }
+
+    /// A request for this worker that it has not obeyed. The caller obeys it now.
+    fn take_request(&self, known: &mut Known) -> Option<WorkRequest> {
         let is_new = |commit: &Oid| !known.obeyed.contains(commit);
-        let own = |whose: &str| whose == ALL || whose == self.identity.name.as_str();
-        let request = known.view.requests.iter().find(|(whose, commit, _)| own(whose) && is_new(commit));
-        if let Some((_, commit, request)) = request.cloned() {
-            known.obeyed.insert(commit);
-            outlook.request = Some(request);
-        }
-        Ok(outlook)
+        let is_own = |whose: &str| whose == ALL || whose == self.identity.name.as_str();
+        let mut requests = known.view.requests.iter();
+        let (_, commit, request) =
+            requests.find(|(whose, commit, _)| is_own(whose) && is_new(commit)).cloned()?;
+        known.obeyed.insert(commit);
+        Some(request)
     }
 
     /// Claims a task.
@@ -248,7 +269,7 @@ impl RemoteWork {
         };
         let is_moved = |name: &String| moved.iter().any(|push| push.name == *name);
         let barred = refused.iter().filter(|row| is_moved(&row.name)).map(|row| (&row.name, row.reason()));
-        let is_by_rule = |why: &str| !why.contains("atomic") && !why.contains("stale");
+        let is_by_rule = |why: &str| !OF_OTHER_REFS.iter().any(|words| why.contains(words));
         match barred.into_iter().find(|(_, why)| target == base && is_by_rule(why)) {
             // The remote's own rules refuse it.
             Some((name, why)) => {

@@ -31,10 +31,22 @@ const MAX_PUSH_TRIES: usize = 3;
 /// The limits of the time between two looks at the remote.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 
-/// The part of its time to live after which a claim is quiet enough to ask the engine about its worker.
+// Fractions of a claim's time to live, shortest first: a claim is renewed by itself at half of it, and tried again at each
+// tick, so that a remote that is out of reach for a moment costs no claim.
+
+/// After a twentieth, a worker looks again at what others do, within [`INTERVALS`].
+const LOOK: u32 = 20;
+/// After each tenth, the background thread renews the claims that are due.
+const TICK: u32 = 10;
+/// After a tenth without a change, a claim is quiet enough to ask the engine about its worker. That does no harm if it is
+/// too early: most claims are renewed only after a half.
 const QUIET: u32 = 10;
-/// The part of its time to live after which the engine is asked again.
+/// After a fifth, the engine is asked again, because a job may end at any time.
 const ASK_AGAIN: u32 = 5;
+/// After a quarter, a claim is renewed together with another push, which costs nothing.
+const RENEW_EARLY: u32 = 4;
+/// After a half, a claim is renewed with a push of its own.
+const RENEW_DUE: u32 = 2;
 
 /// A worker that shares a plan with others.
 #[derive(Debug)]
@@ -100,7 +112,7 @@ impl RemoteWork {
             session: OnceLock::new(),
             exchange: Mutex::default(),
         });
-        let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / 10);
+        let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / TICK);
         thread::spawn(move || renew_until_dropped(&weak, tick));
         Ok(work)
     }
@@ -436,8 +448,8 @@ impl Renewal {
     fn age(self, ttl: Duration) -> Option<Duration> {
         match self {
             Self::None => None,
-            Self::Early => Some(ttl / 4),
-            Self::Due => Some(ttl / 2),
+            Self::Early => Some(ttl / RENEW_EARLY),
+            Self::Due => Some(ttl / RENEW_DUE),
         }
     }
 }

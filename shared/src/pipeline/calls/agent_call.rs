@@ -212,11 +212,8 @@ impl TaskContext<'_> {
             // On another machine, or after the program has deleted old data, the session is gone. That says nothing
             // about the work. The session is forgotten, so that this happens only once.
             self.memory.forget_session();
-            let words = format!(
-                "  {}: the session of {} is lost; it is called without it",
-                request.task.id, step_runner.name
-            );
-            self.emit(&request.task.id, EventKind::note(words));
+            let words = format!("the session of {} is lost; it is called without it", step_runner.name);
+            self.emit(&request.task.id, EventKind::step_note(words));
             return self.call_runner(request, step_runner, expense, observer);
         }
         if let (Ok(reply), Sessions::Resumed) = (&result, request.session) {

@@ -241,6 +241,13 @@ impl Caller<'_> {
         Err(PipelineError::stopped(self.cancel))
     }
 
+    /// Calls the program once. The order matters:
+    ///
+    /// 1. Its output goes to the log, the tally and the observer while it runs.
+    /// 2. What it spent is added before any error can be returned: it was paid.
+    /// 3. A process that it left behind is an error, whatever it answered.
+    /// 4. What the sandbox refused is named in the log. It only explains an end that nothing else explains.
+    /// 5. Its words and its end decide the outcome.
     fn call_once(&mut self, call: Call) -> Result<CallReply, PipelineError> {
         let Call { program, prompt, stdin, format, log: log_path, has_provider, handed } = call;
         let mut reader = EventReader::new(format);
@@ -275,7 +282,8 @@ impl Caller<'_> {
         self.expense.add(tally.usage().map(|usage| usage.minus(prior_usage)), ended.took);
         refuse_survivors(&ended)?;
         if let Some(error) = &ended.log_error {
-            (self.on_event)(EventKind::note(format!("  the log of {} is incomplete: {error}", self.runner)));
+            let words = format!("the log of {} is incomplete: {error}", self.runner);
+            (self.on_event)(EventKind::step_note(words));
         }
         let doubt = ReplyDoubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
@@ -291,7 +299,7 @@ impl Caller<'_> {
             open_log(&log_path, &format!("=== {denial} ===\n"))?;
         }
         if let Some(denial) = denial.as_ref().filter(|_| may_be_denied) {
-            (self.on_event)(EventKind::note(format!("  {denial}")));
+            (self.on_event)(EventKind::step_note(denial));
         }
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {

@@ -207,7 +207,7 @@ impl TaskContext<'_> {
         attempt: Attempt,
     ) -> Result<(), GitError> {
         for words in tidy(self.other_test_repos(), task, attempt)? {
-            self.emit(task, EventKind::note(format!("  {task}: {words}")));
+            self.emit(task, EventKind::step_note(words));
         }
         Ok(())
     }

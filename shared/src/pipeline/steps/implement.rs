@@ -100,7 +100,7 @@ impl TaskRun<'_, '_, '_> {
         let by = self.context.next_runner_name(&chain);
         let log = self.create_log(Step::Implement, attempt)?;
         let message_log = log.replace("_implement_", "_commit-message_");
-        self.announce("implement", attempt, &by, &log);
+        self.announce(Step::Implement, attempt, &by, &log);
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
@@ -266,12 +266,12 @@ impl TaskRun<'_, '_, '_> {
         let notes = repos.first_mut().map(|plans| std::mem::take(&mut plans.work.notes));
         notes.iter().flatten().for_each(|words| self.note(words));
         for words in repos.iter_mut().flat_map(RepoAttempt::take_warnings) {
-            self.context.emit(&self.task.id, EventKind::failure(format!("{}: {words}", self.task.id)));
+            self.context.emit(&self.task.id, EventKind::failure(words));
         }
     }
 
     fn note(&mut self, words: &str) {
-        self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
+        self.context.emit(&self.task.id, EventKind::step_note(words));
     }
 
     /// The entry for a commit of the attempt in another repository.

@@ -4,7 +4,7 @@ use std::{fmt, io::Write, path::Path, thread, time::Duration};
 
 use crate::{
     agent::{CallOutcome, FailureKind, limits::Chain},
-    event::{EventKind, NO_VERDICT},
+    event::EventKind,
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     history::{DENIED, FAILED},
     message::{Body, Key, Status, Step, visible},
@@ -96,7 +96,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
-        self.announce("review", attempt, &by, log);
+        self.announce(Step::Review, attempt, &by, log);
         let protected = self.find_protected_in_review()?;
         // The end of an attempt restores these files. Permission may have been taken back since.
         if let Some(refusal) = protected.refusal() {
@@ -341,7 +341,9 @@ fn reason(words: &str) -> String {
     }
     let said =
         if words.trim().is_empty() { "it printed nothing".to_owned() } else { format!("it is: {last}") };
-    format!("{NO_VERDICT}; its last line must be APPROVED or 'REJECTED: <reasons>', but {said}")
+    format!(
+        "the reviewer gave no verdict; its last line must be APPROVED or 'REJECTED: <reasons>', but {said}"
+    )
 }
 
 /// Whether the last line rejects the work. A review without a verdict counts as a rejection, but says nothing about it.

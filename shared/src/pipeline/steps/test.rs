@@ -117,7 +117,7 @@ impl TaskContext<'_> {
             .and_then(|result| self.require_tests(&tested, tests_before, result))
             .map(|result| result.with_violations(&violations));
         if let (Err(_), Some(violation)) = (&judged, violations.in_one_line()) {
-            self.emit(&phase.id, EventKind::failure(format!("{}: {violation}", phase.id)));
+            self.emit(&phase.id, EventKind::failure(violation));
         }
         judged
     }
@@ -228,11 +228,11 @@ impl TaskContext<'_> {
         let ended = supervised.with_orphan_lock(&mut self.orphan_lock).run(|_| {});
         refuse_survivors(&ended)?;
         if let Some(error) = &ended.log_error {
-            self.emit(&task.id, EventKind::note(format!("  the log of the tests is incomplete: {error}")));
+            self.emit(&task.id, EventKind::step_note(format!("the log of the tests is incomplete: {error}")));
         }
         let denial = describe_denials(&ended.words(), confinement.as_ref());
         if let Some(denial) = denial.as_ref().filter(|_| !ended.ending.is_success()) {
-            self.emit(&task.id, EventKind::note(format!("  {denial}")));
+            self.emit(&task.id, EventKind::step_note(denial));
         }
         Ok((ended, denial))
     }

@@ -186,8 +186,7 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
             Ok(event) => event,
             Err(error) if !self.has_warned => {
                 self.has_warned = true;
-                let words = format!("warning: a turn of {} could not be recorded: {error}", self.of.task.id);
-                Some(EventKind::note(words))
+                Some(EventKind::warning(format!("a turn could not be recorded: {error}")))
             }
             Err(_) => None,
         }

@@ -117,8 +117,8 @@ impl TaskRun<'_, '_, '_> {
 
     fn report_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
-            let words = format!("warning: a turn of {} could not be recorded: {error}", self.task.id);
-            self.context.emit(&self.task.id, EventKind::note(words));
+            let words = format!("a turn could not be recorded: {error}");
+            self.context.emit(&self.task.id, EventKind::warning(words));
         }
     }
 

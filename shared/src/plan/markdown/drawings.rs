@@ -48,9 +48,9 @@ struct Row<'a> {
     branch: Option<usize>,
     /// Whether a line of the tree passes the first name on its left.
     is_nested: bool,
-    /// The column of a line behind the first name that leads up or down.
+    /// The column of a line after the first name that leads up or down.
     joint: Option<usize>,
-    /// The column of a corner behind the first name that leads up.
+    /// The column of a corner after the first name that leads up.
     corner: Option<usize>,
     /// Whether it begins with a corner that leads down from it.
     hangs_up: bool,
@@ -184,7 +184,7 @@ fn extent(row: &[char], column: usize) -> (usize, usize) {
     ((left..=column).find(|at| row[*at] != ' ').unwrap_or(column), trimmed)
 }
 
-/// Behind brackets that say something about order, as "(depends on US1)"; `at` itself if there are none.
+/// After brackets that say something about order, as "(depends on US1)"; `at` itself if there are none.
 fn behind_remark(tokens: &[Token<'_>], at: usize) -> usize {
     let end = behind_parenthesis(tokens, at);
     let says_order = (at..end).any(|at| keyword_at(&tokens[..end], at, ClauseVoice::Section).is_some());
@@ -200,13 +200,13 @@ fn is_predicate(tokens: &[Token<'_>], at: usize) -> bool {
     })
 }
 
-/// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
+/// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` after a name.
 fn joint_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
     Some(text[..name + at].chars().count())
 }
 
-/// The column of the first `┘` behind a name.
+/// The column of the first `┘` after a name.
 fn corner_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┘', '╯'])?;
     Some(text[..name + at].chars().count())
@@ -251,7 +251,7 @@ impl<'d> DrawingReader<'d> {
                 let last = path.rows.last().and_then(|row| row.last()).map(|name| name.names.clone());
                 claims.extend(last.map(|left| ArrowClaim { left, right }));
             } else if leads_down && row.corner.is_some_and(|corner| down + 1 >= corner) {
-                // The line above leads to the corner behind the name, so the row belongs to what is drawn above it.
+                // The line above leads to the corner after the name, so the row belongs to what is drawn above it.
             } else if !is_same_box || leads_down {
                 let ends = std::mem::take(&mut path).all;
                 if leads_down {

@@ -57,7 +57,7 @@ pub(super) struct TaskEntry {
     pub(super) written: Option<TaskId>,
     /// The number of the phase that it is, where a table has a row for each phase.
     pub(super) phase_label: Option<String>,
-    /// Whether a star behind its box marks it as optional.
+    /// Whether a star after its box marks it as optional.
     pub(super) is_optional: bool,
 }
 

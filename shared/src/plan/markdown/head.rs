@@ -46,13 +46,13 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
     (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
 }
 
-/// What is behind the star of `[ ]* 4.1 Tests`. Some tools write it for a task that may be left out, and formatters make `[ ]\*` of it.
+/// What is after the star of `[ ]* 4.1 Tests`. Some tools write it for a task that may be left out, and formatters make `[ ]\*` of it.
 fn behind_star(text: &str) -> Option<&str> {
     let starred = text.strip_prefix("\\*").or_else(|| text.strip_prefix('*'));
     starred.filter(|rest| rest.starts_with(' '))
 }
 
-/// Whether a star is behind the box that an item begins with, or behind its number, as in `[ ] 4.1* Tests`.
+/// Whether a star is after the box that an item begins with, or after its number, as in `[ ] 4.1* Tests`.
 pub(super) fn is_starred(content: &str) -> bool {
     let behind = content.split_once(']').map_or("", |(_, behind)| behind);
     let numbered = behind.trim_start();
@@ -96,7 +96,7 @@ impl<'a> TaskLine<'a> {
         head
     }
 
-    /// Skips emoji, emphasis and tags up to the id, and notes which emphasis is open behind it.
+    /// Skips emoji, emphasis and tags up to the id, and notes which emphasis is open after it.
     fn find_id(
         &mut self,
         text: &'a str,
@@ -208,7 +208,7 @@ fn continues_as_range(behind: &str) -> bool {
 /// How the mark begins that allows a task to change a protected path.
 pub(super) const ALLOW: &str = "allow:";
 
-/// `[inside]` at the start of `text`, and what is behind it. Links and links of links are none.
+/// `[inside]` at the start of `text`, and what is after it. Links and links of links are none.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     const LONGEST: usize = 60;
     let (inside, behind) = text.strip_prefix('[')?.split_once(']')?;

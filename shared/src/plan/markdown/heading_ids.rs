@@ -218,7 +218,7 @@ fn names_needs(label: &str) -> bool {
     STARTS.iter().any(|start| label.starts_with(start))
 }
 
-/// The id that a field holds, if nothing but a remark stands behind it.
+/// The id that a field holds, if nothing but a remark stands after it.
 fn id_of(value: &str) -> Option<&str> {
     let id = ids::lettered(value).or_else(|| ids::named(value)).or_else(|| ids::series(value));
     let id = id.or_else(|| ids::numeric(value).filter(|id| id.contains('.')))?;

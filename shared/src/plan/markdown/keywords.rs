@@ -39,7 +39,7 @@ pub(super) enum Sense {
     Sequential,
 }
 
-/// How far behind a keyword its object may be.
+/// How far after a keyword its object may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectReach {
     Near,
@@ -179,7 +179,7 @@ struct NextToken {
     is_name: bool,
 }
 
-/// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
+/// What a word means, given the word after it: sense, reach, number of words, and whether it is certain.
 #[expect(clippy::too_many_lines, reason = "a table of words")]
 fn words(
     word: &str,

@@ -44,7 +44,7 @@ pub(super) struct PlanLine<'a> {
 }
 
 impl<'a> PlanLine<'a> {
-    /// The content: behind white space, `#`s or list marker.
+    /// The content: after white space, `#`s or list marker.
     pub(super) fn content(&self) -> &'a str {
         let text = self.text.trim_start_matches([' ', '\t', '\u{feff}']);
         match self.kind {

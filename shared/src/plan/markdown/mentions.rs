@@ -263,7 +263,7 @@ impl Mentions<'_> {
         })
     }
 
-    /// The lists in some tokens, one behind the other.
+    /// The lists in some tokens, one after the other.
     pub(super) fn lists<'a>(&self, tokens: &[Token<'a>]) -> Vec<List<'a>> {
         let mut lists = Vec::new();
         let mut at = 0;
@@ -454,7 +454,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     None
 }
 
-/// Whether brackets behind a word or two tell which stories are meant, as in "User Stories rev.2 (Phase 9-12)".
+/// Whether brackets after a word or two tell which stories are meant, as in "User Stories rev.2 (Phase 9-12)".
 fn are_listed(clause: &[Token<'_>], at: usize) -> bool {
     const MOST_WORDS: usize = 3;
     let what = |at: usize| clause.get(at).map(|token| token.what);
@@ -487,7 +487,7 @@ fn range_end<'a>(clause: &[Token<'a>], at: usize) -> Option<(Piece<'a>, usize)> 
     }
 }
 
-/// Behind a parenthesis that opens at `at`, if one does and it is closed.
+/// After a parenthesis that opens at `at`, if one does and it is closed.
 pub(super) fn behind_parenthesis(clause: &[Token<'_>], at: usize) -> usize {
     const LONGEST: usize = 200;
     if !matches!(clause.get(at).map(|token| token.what), Some(Piece::Open | Piece::OpenSquare)) {
@@ -507,7 +507,7 @@ pub(super) fn behind_parenthesis(clause: &[Token<'_>], at: usize) -> usize {
     at
 }
 
-/// Behind the comma or "and" that goes before a further member, and whether it is only a comma.
+/// After the comma or "and" that goes before a further member, and whether it is only a comma.
 fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word,

@@ -109,14 +109,14 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         let written = page.outline.entries.iter().zip(&page.ids);
         written.for_each(|(entry, id)| known.add_written(entry.written.as_ref(), id.as_ref()));
     }
-    let family = NodeParents::new(&found.drafts, |id| known.position(id));
-    let mut stated = stated::read(&pages, &mut known, &roles, &family, &mut found);
+    let hierarchy = NodeParents::new(&found.drafts, |id| known.position(id));
+    let mut stated = stated::read(&pages, &mut known, &roles, &hierarchy, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     let skips_optional = roles.iter().any(|role| role.is_optional)
         && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
-    default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated, rules);
-    release::release(&mut found.drafts, &family, &stated, |id| known.position(id));
+    default_order::add_implied(&mut found.drafts, &roles, &hierarchy, &mut stated, rules);
+    release::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)

@@ -25,7 +25,7 @@ pub(super) enum Name<'a> {
     AllOthers,
     /// All phases before the one that the sentence is about.
     AllBefore,
-    /// Everything behind the task or phase that the sentence is about.
+    /// Everything after the task or phase that the sentence is about.
     AllAfter,
     /// The tests of the phase that the sentence is about.
     Tests,
@@ -53,7 +53,7 @@ pub(super) struct List<'a> {
     pub(super) end: usize,
     /// Whether its members are parted by commas only.
     pub(super) is_comma_list: bool,
-    /// Where a group of members begins behind the first: in "T001+T002, T003+T004" the second begins at 2.
+    /// Where a group of members begins after the first: in "T001+T002, T003+T004" the second begins at 2.
     pub(super) groups: Vec<usize>,
 }
 

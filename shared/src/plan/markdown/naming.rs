@@ -266,7 +266,7 @@ fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     IdPage { file, lines, ids, boxes }
 }
 
-/// The change of `cut` bytes at the start of what is behind a box.
+/// The change of `cut` bytes at the start of what is after a box.
 fn edit(
     file: &SpecFile<'_>,
     (line, rest): (&PlanLine<'_>, &str),

@@ -196,7 +196,7 @@ impl<'a> Builder<'_, 'a> {
         Some(entry)
     }
 
-    /// What stands behind a box, if it has an id.
+    /// What stands after a box, if it has an id.
     pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
         let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
         TaskLine::parse(rest)

@@ -1,4 +1,4 @@
-//! Sections that a sentence lets run beside each other by words of their titles: "Services, hooks and components can be tested in
+//! Sections that a sentence lets run in parallel by words of their titles: "Services, hooks and components can be tested in
 //! parallel".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -74,7 +74,7 @@ impl TreeBuilder<'_, '_> {
     }
 }
 
-/// The words of things that a line lets run beside each other, as "services and hooks in parallel", "assets in parallel with
+/// The words of things that a line lets run in parallel, as "services and hooks in parallel", "assets in parallel with
 /// content" or "assets alongside content"; `None` for a line about marks or ids.
 pub(super) fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
     const MANNERS: [&str; 6] =
@@ -140,7 +140,7 @@ fn is_spaced(word: &str) -> bool {
     word.chars().all(|c| c < '\u{2e80}')
 }
 
-/// The kind of parts that a line lets run beside each other: "Different modules can be refactored in parallel", "No dependencies
+/// The kind of parts that a line lets run in parallel: "Different modules can be refactored in parallel", "No dependencies
 /// between modules", in the languages that people use. A line about tasks or marks has none.
 pub(super) fn kind_in_parallel(text: &str) -> Option<usize> {
     /// A word of every such line, so that others are soon told.

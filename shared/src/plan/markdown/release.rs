@@ -13,14 +13,14 @@ const MAX_EDGES: usize = 50_000;
 /// that phase waits for.
 pub(super) fn release(
     drafts: &mut [DraftNode],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
     stated: &Stated,
     position: impl Fn(&TaskId) -> Option<usize>,
 ) {
     let mut beside: HashMap<usize, HashSet<usize>> = HashMap::new();
     for (who, on) in &stated.unrelated {
-        let is_of_phase = family.children[*who].is_empty() && !family.children[*on].is_empty();
-        if is_of_phase && !family.are_nested(*who, *on) {
+        let is_of_phase = hierarchy.children[*who].is_empty() && !hierarchy.children[*on].is_empty();
+        if is_of_phase && !hierarchy.are_nested(*who, *on) {
             beside.entry(*who).or_default().insert(*on);
         }
     }
@@ -31,12 +31,12 @@ pub(super) fn release(
     let mut phases: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let released: HashSet<usize> = beside.keys().chain(&stated.any_time).copied().collect();
     for who in &released {
-        family.chain(*who).skip(1).for_each(|phase| phases.entry(phase).or_default().push(*who));
+        hierarchy.chain(*who).skip(1).for_each(|phase| phases.entry(phase).or_default().push(*who));
     }
     let mut made = 0;
     // Parents come before their children, so what is handed down is handed on.
     for (phase, released) in phases {
-        made += family.children[phase].len().max(released.len()) * drafts[phase].needs.len();
+        made += hierarchy.children[phase].len().max(released.len()) * drafts[phase].needs.len();
         if made > MAX_EDGES {
             return;
         }
@@ -44,7 +44,7 @@ pub(super) fn release(
         let needs = std::mem::take(&mut drafts[phase].needs).into_iter();
         let (left, kept): (Vec<_>, Vec<_>) = needs.partition(|need| is_left(position(&need.on)));
         drafts[phase].needs = kept;
-        for part in &family.children[phase] {
+        for part in &hierarchy.children[phase] {
             let (free, needed): (Vec<_>, Vec<_>) =
                 left.iter().cloned().partition(|need| is_free(*part, position(&need.on)));
             drafts[*part].needs.extend(needed);

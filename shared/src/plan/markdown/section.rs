@@ -124,7 +124,7 @@ pub(super) fn counted_label(title: &str) -> Option<(String, String)> {
     (is_label && is_apart).then(|| (word.to_owned(), label.to_owned()))
 }
 
-/// The word and the number that a heading counts with behind the label of its phase: `module` and `2` of "Phase 3: Module 2 -
+/// The word and the number that a heading counts with after the label of its phase: `module` and `2` of "Phase 3: Module 2 -
 /// Physics". Stories have names of their own.
 pub(super) fn counted_part(title: &str) -> Option<(String, String)> {
     phase_label(title)?;

@@ -229,7 +229,7 @@ fn is_rule(text: &str) -> bool {
     text.contains('-') && text.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
-/// The cells of a row. A bar behind a backslash or in a code span does not part two cells.
+/// The cells of a row. A bar after a backslash or in a code span does not part two cells.
 pub(super) fn cells(text: &str) -> Vec<&str> {
     let text = text.trim().trim_start_matches('|');
     let mut cells = Vec::new();

@@ -146,7 +146,7 @@ pub(super) enum Piece<'a> {
     Comma,
     /// `+`, `/`, `&`: members that belong together.
     Plus,
-    /// `∥`, `||`: members that run beside each other.
+    /// `∥`, `||`: members that run in parallel.
     Bars,
     /// What may join the ends of a range.
     Dash,

@@ -47,7 +47,7 @@ pub(super) struct Role {
     pub(super) label: Option<String>,
     /// The word and the number that a heading other than "Phase 3" counts with: "Group 3", "3. Auth".
     pub(super) counted: Option<(String, String)>,
-    /// The word and the number that a title counts with behind "Phase 3": "Module" and `2` of "Phase 3: Module 2 - Physics".
+    /// The word and the number that a title counts with after "Phase 3": "Module" and `2` of "Phase 3: Module 2 - Physics".
     pub(super) part: Option<(String, String)>,
     /// The priority in its title, such as `P1`.
     pub(super) priority: Option<String>,
@@ -67,7 +67,7 @@ pub(super) struct Role {
     pub(super) aliases: Vec<Vec<String>>,
     /// Whether it is a box without an id.
     pub(super) is_unnamed: bool,
-    /// Whether a star behind its box marks it as optional.
+    /// Whether a star after its box marks it as optional.
     pub(super) is_optional: bool,
     /// The subsection of its phase that a task is in.
     pub(super) section: Subsection,
@@ -275,7 +275,7 @@ impl TreeBuilder<'_, '_> {
         let mut before: Option<usize> = None;
         for (at, section) in self.outline.sections.iter().enumerate().filter(|(at, _)| is_node[*at]) {
             let label = phase_label(&section.title).map(|label| slug_label(&label));
-            // "Phase A (continued)" right behind "Phase A" is no other phase.
+            // "Phase A (continued)" right after "Phase A" is no other phase.
             let is_same = |before: &usize| {
                 let before = &self.outline.sections[*before];
                 before.level == section.level && phase_label(&before.title) == phase_label(&section.title)
@@ -304,7 +304,7 @@ impl TreeBuilder<'_, '_> {
         ids
     }
 
-    /// The phase whose status a section lists: "### Phase 2" below "## Status", behind "## Phase 2: Server" itself.
+    /// The phase whose status a section lists: "### Phase 2" below "## Status", after "## Phase 2: Server" itself.
     fn phase_tracked_in(&self, at: usize) -> Option<usize> {
         let sections = &self.outline.sections;
         let label = phase_label(&sections[at].title)?;
@@ -337,7 +337,7 @@ impl TreeBuilder<'_, '_> {
     }
 
     /// The boxes that have numbers for ids. One that lists its own work is not the whole of optional extras beside it, such as
-    /// `- [ ]* 4.1 Tests` behind `- [ ] 4. Upload`.
+    /// `- [ ]* 4.1 Tests` after `- [ ] 4. Upload`.
     fn numbers(&self) -> HashMap<&str, usize> {
         let boxes = || self.tasks().filter(|(_, entry)| entry.form == Form::Box && entry.is_numeric());
         let mut numbers: HashMap<&str, usize> = boxes().map(|(at, entry)| (entry.id.as_str(), at)).collect();

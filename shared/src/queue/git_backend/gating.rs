@@ -404,8 +404,8 @@ impl GitQueue<'_> {
         let mut there = self.stacked_below(onto);
         there.insert(&ticket.task);
         let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
-        for (red, find_fixing_tasks) in &self.options.plan.tests_first {
-            let is_open = find_fixing_tasks.is_empty() || !find_fixing_tasks.iter().all(is_there);
+        for (red, fixers) in &self.options.plan.tests_first {
+            let is_open = fixers.is_empty() || !fixers.iter().all(is_there);
             let own = KnownRed::of_task(run, red).filter(|_| is_there(red) && is_open);
             known = own.map_or(known.clone(), |own| known.join(&own));
         }

@@ -67,7 +67,7 @@ struct RepoWatch {
     state: Arc<Mutex<RepoState>>,
     /// The number of messages that existed when the child began.
     known: usize,
-    homes: GitDirWatch,
+    git_dirs: GitDirWatch,
     objects: ObjectWatch,
     refs: RefWatch,
     /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
@@ -121,6 +121,7 @@ impl CheckoutWatch {
     /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
     /// it started have ended. From now on the index can be trusted again.
     pub fn end(&self) -> Violations {
+        // The child writes no more, so scans of the worktree are reused again, at first by what restores it.
         drop(self.work_place.hold().take());
         self.run.iter().for_each(RunWatch::leave);
         let found = self.restore();
@@ -248,7 +249,7 @@ impl RepoWatch {
         Self {
             state,
             known: count,
-            homes: repository.watch_git_dirs(earlier),
+            git_dirs: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
             work_place: Mutex::new(top.map(FolderWriter::begin)),
@@ -270,7 +271,7 @@ impl RepoWatch {
             return found;
         }
         drop(state);
-        found.extend(self.homes.restore());
+        found.extend(self.git_dirs.restore());
         found.extend(self.objects.restore(&folders));
         found
     }

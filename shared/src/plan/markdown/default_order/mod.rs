@@ -28,7 +28,7 @@ const MOST_PARTS: usize = 50_000;
 /// What a plan says about the order of all its tasks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImpliedRules {
-    /// It asks for tests first: they come before the implementation also where they are written behind it.
+    /// It asks for tests first: they come before the implementation also where they are written after it.
     pub(super) tests_first: bool,
     /// It says that tasks with a star do not block the others.
     pub(super) skips_optional: bool,
@@ -38,23 +38,24 @@ pub(super) struct ImpliedRules {
 pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
     stated: &mut Stated,
     rules: ImpliedRules,
 ) {
-    let is_optional = if rules.skips_optional { optional(roles, family) } else { vec![false; roles.len()] };
+    let is_optional =
+        if rules.skips_optional { optional(roles, hierarchy) } else { vec![false; roles.len()] };
     let mut order = Order {
         drafts,
         roles,
-        family,
+        hierarchy,
         stated,
         rank: vec![0; roles.len()],
         late: vec![None; roles.len()],
-        guests: vec![Vec::new(); roles.len()],
+        late_tasks: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
         is_continued: vec![false; roles.len()],
-        has_optional: partly_optional(&is_optional, family),
+        has_optional: partly_optional(&is_optional, hierarchy),
         is_optional,
         keeps_tests: !rules.tests_first,
         steps_back: Cell::new(0),
@@ -65,13 +66,13 @@ pub(super) fn add_implied(
         order.has_unrelated[*who] = true;
     }
     for (who, needs) in order.stated.needs.iter().enumerate() {
-        let mut beside = needs.iter().filter(|on| family.parents[**on] == family.parents[who]);
+        let mut beside = needs.iter().filter(|on| hierarchy.parents[**on] == hierarchy.parents[who]);
         if let (Some(on), None) = (beside.next(), beside.next()) {
             order.is_continued[*on] = true;
         }
     }
     let parents: Vec<Option<usize>> = std::iter::once(None)
-        .chain((0..roles.len()).filter(|at| !family.children[*at].is_empty()).map(Some))
+        .chain((0..roles.len()).filter(|at| !hierarchy.children[*at].is_empty()).map(Some))
         .collect();
     let sequences: Vec<Vec<usize>> = parents.iter().map(|parent| order.sequence(*parent)).collect();
     for sequence in &sequences {
@@ -93,23 +94,23 @@ pub(super) fn add_implied(
 }
 
 /// Which nodes are optional: those with a star, and all in them.
-fn optional(roles: &[Role], family: &NodeParents) -> Vec<bool> {
+fn optional(roles: &[Role], hierarchy: &NodeParents) -> Vec<bool> {
     let mut is_optional: Vec<bool> = roles.iter().map(|role| role.is_optional).collect();
     // Children come after their parents.
     for at in 0..roles.len() {
-        is_optional[at] |= family.parents[at].is_some_and(|parent| is_optional[parent]);
+        is_optional[at] |= hierarchy.parents[at].is_some_and(|parent| is_optional[parent]);
     }
     is_optional
 }
 
 /// Which nodes have both optional tasks and others in them.
-fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
+fn partly_optional(is_optional: &[bool], hierarchy: &NodeParents) -> Vec<bool> {
     let mut has = vec![[false; 2]; is_optional.len()];
     for at in (0..is_optional.len()).rev() {
-        if family.children[at].is_empty() {
+        if hierarchy.children[at].is_empty() {
             has[at][usize::from(is_optional[at])] = true;
         }
-        if let Some(parent) = family.parents[at] {
+        if let Some(parent) = hierarchy.parents[at] {
             let [core, optional] = has[at];
             has[parent][0] |= core;
             has[parent][1] |= optional;
@@ -121,7 +122,7 @@ fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
 struct Order<'o> {
     drafts: &'o mut [DraftNode],
     roles: &'o [Role],
-    family: &'o NodeParents,
+    hierarchy: &'o NodeParents,
     stated: &'o mut Stated,
     /// The position of each node among its siblings.
     rank: Vec<usize>,
@@ -129,7 +130,7 @@ struct Order<'o> {
     /// the same.
     late: Vec<Option<usize>>,
     /// For each node, the late tasks that are done with it.
-    guests: Vec<Vec<usize>>,
+    late_tasks: Vec<Vec<usize>>,
     /// For each phase, what the phases beside it wait for.
     before: Vec<Vec<usize>>,
     /// Whether the plan says of a node that it need not wait for another.
@@ -139,9 +140,9 @@ struct Order<'o> {
     /// Nodes that the others need not wait for, and nodes that hold such.
     is_optional: Vec<bool>,
     has_optional: Vec<bool>,
-    /// Whether tests that are written behind the implementation stay there.
+    /// Whether tests that are written after the implementation stay there.
     keeps_tests: bool,
-    /// How many tasks were looked at to find those that may run beside each other.
+    /// How many tasks were looked at to find those that may run in parallel.
     steps_back: Cell<usize>,
     /// How many edges to parts of phases there are.
     parts: usize,
@@ -150,13 +151,13 @@ struct Order<'o> {
 /// What the next node of a parent may have to wait for.
 #[derive(Default)]
 struct Front {
-    /// The last task without `[P]` in this section, with those that the plan lets run beside it.
+    /// The last task without `[P]` in this section, with those that the plan lets run in parallel with it.
     serial: Vec<usize>,
     /// Tasks with `[P]` since then.
     loose: Vec<usize>,
     /// What the tasks of this section wait for: the end of the section before.
     barrier: Vec<usize>,
-    /// Sections that may run beside the ones behind them.
+    /// Sections that may run in parallel with the ones after them.
     aside: Vec<usize>,
     section: Option<usize>,
     has_tasks: bool,
@@ -179,7 +180,7 @@ impl Order<'_> {
         if tail.is_empty() {
             tail.extend(&front.serial);
         }
-        // What stands beside the section before does not stand for it.
+        // A task that may run parallel to the section before does not wait for it, so waiting for that task is not enough.
         let is_beside = |before: &usize| tail.iter().any(|on| self.is_beside(*on, *before));
         let mut beside: Vec<usize> =
             front.barrier.iter().copied().filter(|on| tail.is_empty() || is_beside(on)).collect();
@@ -187,7 +188,7 @@ impl Order<'_> {
         tail
     }
 
-    /// The last serial tasks, if one with `[P]` behind them does not wait for them: it does not stand for them then.
+    /// The last serial tasks, if one with `[P]` after them does not wait for them: it does not stand for them then.
     fn serial_beside(&self, front: &Front) -> Vec<usize> {
         let is_free = |on: &usize| {
             self.stated.replaced[*on] || front.serial.iter().any(|serial| self.is_beside(*on, *serial))
@@ -198,26 +199,26 @@ impl Order<'_> {
     /// Finds tasks that wait for something in a later phase than their own.
     fn find_late(&mut self) {
         for who in 0..self.roles.len() {
-            let mut host: Option<usize> = None;
+            let mut awaited: Option<usize> = None;
             for on in &self.stated.needs[who] {
                 let Some((own, other)) = self.fork(who, *on) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
-                    let is_later = |host: usize| {
-                        self.family.chain(other).count() <= self.family.chain(host).count()
-                            && self.rank[other] > self.rank[host]
+                    let is_later = |awaited: usize| {
+                        self.hierarchy.chain(other).count() <= self.hierarchy.chain(awaited).count()
+                            && self.rank[other] > self.rank[awaited]
                     };
-                    host = Some(host.filter(|host| !is_later(*host)).unwrap_or(other));
+                    awaited = Some(awaited.filter(|awaited| !is_later(*awaited)).unwrap_or(other));
                 }
             }
-            if let Some(host) = host {
-                self.late[who] = Some(host);
-                self.guests[host].push(who);
+            if let Some(awaited) = awaited {
+                self.late[who] = Some(awaited);
+                self.late_tasks[awaited].push(who);
             }
         }
         self.find_late_followers();
     }
 
-    /// What says that it waits for a late task is late as well, if it stands before the phase which that waits for.
+    /// A task that waits for a late task is late too, if it comes before the phase that the late task waits for.
     fn find_late_followers(&mut self) {
         let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut open: Vec<usize> = (0..self.late.len()).filter(|at| self.late[*at].is_some()).collect();
@@ -229,11 +230,11 @@ impl Order<'_> {
         }
         while let Some(on) = open.pop() {
             for who in followers.remove(&on).unwrap_or_default() {
-                let Some(host) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
-                let Some((own, other)) = self.fork(who, host) else { continue };
+                let Some(awaited) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
+                let Some((own, other)) = self.fork(who, awaited) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
                     self.late[who] = Some(other);
-                    self.guests[other].push(who);
+                    self.late_tasks[other].push(who);
                     open.push(who);
                 }
             }
@@ -242,9 +243,9 @@ impl Order<'_> {
 
     /// The siblings at which the ways up from two nodes meet.
     fn fork(&self, who: usize, on: usize) -> Option<(usize, usize)> {
-        for own in self.family.chain(who) {
-            let parent = self.family.parents[own];
-            if let Some(other) = self.family.chain(on).find(|up| self.family.parents[*up] == parent) {
+        for own in self.hierarchy.chain(who) {
+            let parent = self.hierarchy.parents[own];
+            if let Some(other) = self.hierarchy.chain(on).find(|up| self.hierarchy.parents[*up] == parent) {
                 return (other != own).then_some((own, other));
             }
         }
@@ -252,9 +253,9 @@ impl Order<'_> {
     }
 
     fn add(&mut self, who: usize, on: usize, basis: Basis) {
-        for guest in self.guests[on].clone() {
-            if guest != who && !self.family.are_nested(guest, who) {
-                self.add_one(who, guest, basis);
+        for other in self.late_tasks[on].clone() {
+            if other != who && !self.hierarchy.are_nested(other, who) {
+                self.add_one(who, other, basis);
             }
         }
         let is_core = !self.is_optional[who];
@@ -262,7 +263,7 @@ impl Order<'_> {
         if !is_of_parts && self.add_one(who, on, basis) || self.parts > MOST_PARTS {
             return;
         }
-        for child in self.family.children[on].clone() {
+        for child in self.hierarchy.children[on].clone() {
             if !(is_core && self.is_optional[child]) {
                 self.parts += 1;
                 self.add(who, child, basis);
@@ -281,8 +282,8 @@ impl Order<'_> {
 
     /// Lets a node wait for others, and gives those that it does wait for.
     fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) -> Vec<usize> {
-        /// How many nodes beside this one are gone back over. Behind that it waits, which is the safe answer: else a plan
-        /// whose tasks all run beside their neighbours would cost an edge for each pair.
+        /// How many nodes beside this one are gone back over. After that it waits, which is the safe answer: else a plan
+        /// whose tasks all run in parallel with their neighbours would cost an edge for each pair.
         const FAR: usize = 64;
         let mut taken = Vec::with_capacity(on.len());
         let mut seen = std::collections::HashSet::new();
@@ -308,14 +309,14 @@ impl Order<'_> {
         }
         match self.late[at] {
             None => self.pass(at, front),
-            Some(host) => self.late_task(at, host, front),
+            Some(awaited) => self.late_task(at, awaited, front),
         }
     }
 
     /// Tasks that wait for the same later phase follow each other as others do.
-    fn late_task(&mut self, at: usize, host: usize, front: &mut Front) {
-        let known = front.late.take().filter(|late| late.0 == host);
-        let mut late = known.unwrap_or_else(|| Box::new((host, Front::default())));
+    fn late_task(&mut self, at: usize, awaited: usize, front: &mut Front) {
+        let known = front.late.take().filter(|late| late.0 == awaited);
+        let mut late = known.unwrap_or_else(|| Box::new((awaited, Front::default())));
         if !self.stated.replaced[at] {
             let before = std::mem::take(&mut self.before[at]);
             self.enter_section(at, &mut late.1);
@@ -342,7 +343,7 @@ impl Order<'_> {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
             front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
             if front.serial.len() > WIDEST {
-                // So many tasks beside each other are closed by this one, whatever the plan says: waiting is safe, and an
+                // So many tasks in parallel are closed by this one, whatever the plan says: waiting is safe, and an
                 // edge for each pair would cost too much.
                 for on in std::mem::take(&mut front.serial) {
                     self.add(at, on, Basis::Serial);
@@ -371,10 +372,10 @@ impl Order<'_> {
         }
     }
 
-    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes behind the tests of
+    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes after the tests of
     /// its own all the same.
     fn wait_for_tests(&mut self, at: usize, front: &Front) {
-        let is_sibling = |on: &usize| self.family.parents[*on] == self.family.parents[at];
+        let is_sibling = |on: &usize| self.hierarchy.parents[*on] == self.hierarchy.parents[at];
         let needs = &self.stated.needs[at];
         let is_of_others = !needs.is_empty() && !needs.iter().any(is_sibling);
         let is_behind_tests = front.barrier.iter().all(|on| self.roles[*on].section.is_tests);

@@ -1,13 +1,13 @@
-//! In which order the children of a node come before anything waits for anything, and which of them may run beside each
+//! In which order the children of a node come before anything waits for anything, and which of them may run in parallel with each
 //! other.
 
 use super::{super::tree::NodeKind, Order};
 
 impl Order<'_> {
     /// The children of a node in the order in which they come: that of the file, but tests before the
-    /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
+    /// implementation, last phases after all stories, and everything after the siblings that it says it needs.
     pub(super) fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
-        let mut sequence = self.family.siblings(parent).to_vec();
+        let mut sequence = self.hierarchy.siblings(parent).to_vec();
         self.put_tests_first(&mut sequence);
         self.put_last_phases_last(&mut sequence);
         self.follow_stated(parent, sequence)
@@ -16,7 +16,8 @@ impl Order<'_> {
     /// Whether the plan says of any test that it waits for the implementation of its phase.
     pub(super) fn has_tests_behind(&self) -> bool {
         let is_of_both = |who: usize, on: usize| {
-            self.roles[on].section.is_implementation && self.family.parents[who] == self.family.parents[on]
+            self.roles[on].section.is_implementation
+                && self.hierarchy.parents[who] == self.hierarchy.parents[on]
         };
         let mut tests = (0..self.roles.len()).filter(|at| self.roles[*at].section.is_tests);
         tests.any(|who| self.stated.needs[who].iter().any(|on| is_of_both(who, *on)))
@@ -37,8 +38,8 @@ impl Order<'_> {
         sequence[first..tests + len].rotate_right(len);
     }
 
-    /// Puts last phases behind the stories. A further foundation starts over: "Polish" before it does not wait for the stories
-    /// behind it.
+    /// Puts last phases after the stories. A further foundation starts over: "Polish" before it does not wait for the stories
+    /// after it.
     fn put_last_phases_last(&self, sequence: &mut [usize]) {
         for part in sequence.chunk_by_mut(|_, next| !self.roles[*next].is_first) {
             if let Some(last_story) = part.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) {
@@ -53,8 +54,8 @@ impl Order<'_> {
         place.extend(sequence.iter().enumerate().map(|(rank, at)| (*at, rank)));
         let needs = |at: usize| {
             let nodes = self.stated.needs[at].iter().copied();
-            let siblings =
-                nodes.filter_map(|on| self.family.chain(on).find(|up| self.family.parents[*up] == parent));
+            let siblings = nodes
+                .filter_map(|on| self.hierarchy.chain(on).find(|up| self.hierarchy.parents[*up] == parent));
             siblings.filter_map(|on| place.get(&on).copied())
         };
         let is_forward = |(rank, at): (usize, &usize)| needs(*at).any(|on| on > rank);
@@ -82,13 +83,13 @@ impl Order<'_> {
     }
 }
 
-/// How many tasks are looked at in all to find those that may run beside each other; behind that, waiting is the safe answer.
+/// How many tasks are looked at in all to find those that may run in parallel; after that, waiting is the safe answer.
 const MOST_STEPS: usize = 200_000;
 
 impl Order<'_> {
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
     pub(super) fn is_beside(&self, who: usize, on: usize) -> bool {
-        /// How many tasks are looked at; behind that, waiting is the safe answer.
+        /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));
         if !self.has_unrelated[who] {
@@ -97,8 +98,8 @@ impl Order<'_> {
         if is_apart(on) || self.stated.needs[on].iter().any(|first| is_apart(*first)) {
             return true;
         }
-        // Among tasks of one phase, who runs beside one cannot wait for what waits for that one.
-        let is_sibling = |at: usize| self.family.parents[at] == self.family.parents[who];
+        // Among tasks of one phase, who runs in parallel with one cannot wait for what waits for that one.
+        let is_sibling = |at: usize| self.hierarchy.parents[at] == self.hierarchy.parents[who];
         if self.roles[who].kind != NodeKind::Task || !is_sibling(on) {
             return false;
         }
@@ -124,7 +125,9 @@ impl Order<'_> {
     /// depends on T021 and T026 on T025. A task that names nothing of its phase keeps the order of the file.
     fn is_of_other_chain(&self, who: usize, on: usize) -> bool {
         let is_task = self.roles[who].kind == NodeKind::Task && self.roles[on].kind == NodeKind::Task;
-        if self.stated.unrelated.is_empty() || !is_task || self.family.parents[who] != self.family.parents[on]
+        if self.stated.unrelated.is_empty()
+            || !is_task
+            || self.hierarchy.parents[who] != self.hierarchy.parents[on]
         {
             return false;
         }
@@ -136,11 +139,11 @@ impl Order<'_> {
 
     /// The first tasks of the lines of work that a task continues by what is stated within its phase; `None` if it continues none.
     fn chain_heads(&self, at: usize) -> Option<Vec<usize>> {
-        /// How many tasks are looked at; behind that, waiting is the safe answer.
+        /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let siblings = |at: usize| {
-            let parent = self.family.parents[at];
-            self.stated.needs[at].iter().copied().filter(move |on| self.family.parents[*on] == parent)
+            let parent = self.hierarchy.parents[at];
+            self.stated.needs[at].iter().copied().filter(move |on| self.hierarchy.parents[*on] == parent)
         };
         let (mut seen, mut heads) = (vec![at], Vec::new());
         let mut next = 0;

@@ -60,7 +60,7 @@ pub(super) struct NodeIndex {
     stories: Vec<usize>,
     /// Nodes that are said to wait for everything before them.
     waits_for_all: RefCell<BTreeSet<usize>>,
-    /// Nodes that everything behind them is said to wait for.
+    /// Nodes that everything after them is said to wait for.
     blocks_all: RefCell<BTreeSet<usize>>,
 }
 
@@ -447,7 +447,7 @@ impl NodeIndex {
     /// The later tasks of its phase, and the later phases.
     fn all_after(&self, subject: Option<usize>) -> Vec<usize> {
         let Some(subject) = subject else { return Vec::new() };
-        // As above: what all behind it waits for stands before all of that.
+        // As above: what all after it waits for stands before all of that.
         let until = self.blocks_all.borrow().range(subject + 1..).next().copied().unwrap_or(self.ids.len());
         self.blocks_all.borrow_mut().insert(subject);
         let first = self.phases.partition_point(|(at, _)| *at <= subject);

@@ -125,7 +125,7 @@ impl<'a> ClauseReader<'_, 'a> {
         matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
     }
 
-    /// Behind the words that explain a member of a chain, if an arrow follows them.
+    /// After the words that explain a member of a chain, if an arrow follows them.
     pub(super) fn behind_words(&self, at: usize) -> usize {
         const SHORTLY: usize = 10;
         for next in at..self.clause.len().min(at + SHORTLY) {

@@ -1,4 +1,4 @@
-//! Phases and stories that run one behind the other, as labels and sentences about all of them say it: "Stories must be done in
+//! Phases and stories that run one after the other, as labels and sentences about all of them say it: "Stories must be done in
 //! order: US1, US2", "Phases run sequentially".
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// "Stories must be done in order: US1, US2, US3": what a label says of the list behind it.
+    /// "Stories must be done in order: US1, US2, US3": what a label says of the list after it.
     pub(super) fn note_ordered_label(&mut self) {
         const IN_ORDER: [&str; 4] = ["order", "sequence", "sequentially", "sequential"];
         if self.voice != ClauseVoice::Section {
@@ -92,7 +92,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 }
 
-/// Whether a word says that things run one behind the other, in the languages that people use.
+/// Whether a word says that things run one after the other, in the languages that people use.
 fn is_sequential(word: &str) -> bool {
     const STEMS: [&str; 6] =
         ["sequential", "secuencial", "sequencial", "séquentiel", "sequenziell", "последовательн"];

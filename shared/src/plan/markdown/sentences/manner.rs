@@ -1,4 +1,4 @@
-//! How tasks run, as sentences say it: at once, one behind the other.
+//! How tasks run, as sentences say it: at once, one after the other.
 
 use super::{
     super::{
@@ -187,7 +187,7 @@ impl<'a> ClauseReader<'_, 'a> {
             && is(start, &["all", "both"])
     }
 
-    /// "Server (T010-T016) ∥ client (T017)": what is on one side of the bars runs beside what is on the other. Where
+    /// "Server (T010-T016) ∥ client (T017)": what is on one side of the bars runs in parallel with what is on the other. Where
     /// an arrow leads to a side or away from it, only what is next to the bars is meant.
     pub(super) fn note_bars(&mut self) {
         const MAX_SIDES: usize = 16;
@@ -203,7 +203,7 @@ impl<'a> ClauseReader<'_, 'a> {
             if number == 0 {
                 return lists.next_back().map(|list| list.members);
             }
-            // "T004-T005 ∥ after T003", "T004 ∥ (T005 after T004)": what states its own order runs beside nothing here.
+            // "T004-T005 ∥ after T003", "T004 ∥ (T005 after T004)": what states its own order runs in parallel with nothing here.
             let list = lists.next()?;
             let is_keyword = |at: usize| at < part.len() && keyword_at(part, at, self.voice).is_some();
             (!(0..list.last).any(is_keyword) && !is_keyword(list.end)).then_some(list.members)
@@ -227,7 +227,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets behind a list say how its members run.
+    /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets after a list say how its members run.
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         /// What may follow upon "parallel" in languages that write no spaces.
@@ -375,7 +375,7 @@ impl<'a> ClauseReader<'_, 'a> {
             None => &self.clause[list.end..at],
         };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
-        // "T015、T016 可与 T017 并行", "T012는 T009와 병렬", "T012 可與 T010/T011 平行": the first run beside the last.
+        // "T015、T016 可与 T017 并行", "T012는 T009와 병렬", "T012 可與 T010/T011 平行": the first run in parallel with the last.
         let is_joint = |at: usize| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與"));
         let is_behind = |at: usize| matches!(self.clause[at].what, Piece::Word("와" | "과" | "と"));
         let is_beside =

@@ -65,15 +65,15 @@ pub(super) struct SaidOrder<'a> {
     pub(super) unrelated: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// What is said not to depend on others, whatever a drawing shows.
     pub(super) denied: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
-    /// Lists of tasks that are said to run one behind the other, in the order of the file.
+    /// Lists of tasks that are said to run one after the other, in the order of the file.
     pub(super) chains: Vec<Vec<PlacedName<'a>>>,
-    /// Lists of which each member is said to run beside the others.
+    /// Lists of which each member is said to run in parallel with the others.
     pub(super) abreast: Vec<Vec<PlacedName<'a>>>,
-    /// Lists of which the tasks with the mark `[P]` are said to run beside each other.
+    /// Lists of which the tasks with the mark `[P]` are said to run in parallel.
     pub(super) marked: Vec<Vec<PlacedName<'a>>>,
-    /// Phases whose tasks are said to run beside each other, and those of their tasks that come before the others.
+    /// Phases whose tasks are said to run in parallel, and those of their tasks that come before the others.
     pub(super) within: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
-    /// Tasks that are said to run beside the other tasks of a phase.
+    /// Tasks that are said to run in parallel with the other tasks of a phase.
     pub(super) beside_others: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<PlacedName<'a>>,
@@ -87,7 +87,7 @@ pub(super) struct SaidOrder<'a> {
     pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait only for what is stated of it.
     pub(super) as_stated: Vec<PlacedName<'a>>,
-    /// Whether all phases are said to run one behind the other.
+    /// Whether all phases are said to run one after the other.
     pub(super) is_in_order: bool,
     /// Whether all tasks of which nothing is stated are said to wait for nothing.
     pub(super) is_rest_free: bool,
@@ -143,7 +143,7 @@ struct ClauseReader<'c, 'a> {
     /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
     last_but_one: Option<List<'a>>,
-    /// Lists in brackets behind names, as in "Models (T001-T003) and pages (T004)".
+    /// Lists in brackets after names, as in "Models (T001-T003) and pages (T004)".
     named: Vec<Vec<PlacedName<'a>>>,
     /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword is
     /// if a sentence with it surely speaks of order.
@@ -229,7 +229,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "**US3 (P1)**: Foundation + US2 - Progress": behind the name, nothing but what it waits for.
+    /// "**US3 (P1)**: Foundation + US2 - Progress": after the name, nothing but what it waits for.
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
         let Some(topic) = topic else { return };
         let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
@@ -288,7 +288,7 @@ impl<'a> ClauseReader<'_, 'a> {
             let force = self.force();
             self.said.claims.push(OrderClaim { who: list.members.clone(), on, force });
         }
-        // "### API wiring (depends on T005)": in a heading, the brackets behind the title belong to the sentence.
+        // "### API wiring (depends on T005)": in a heading, the brackets after the title belong to the sentence.
         if self.voice == ClauseVoice::Phase && self.clause[list.end - 1].what == Piece::Close {
             return (at + 1..list.end).find(|at| self.clause[*at].what == Piece::Open).unwrap_or(list.end);
         }
@@ -373,7 +373,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 keyword.sense == Sense::Unrelated || is_depends && object.iter().all(is_of_tasks);
             if (self.voice != ClauseVoice::Task || is_of_both) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
-                // "parallel with all" means those behind it too.
+                // "parallel with all" means those after it too.
                 object
                     .iter_mut()
                     .filter(|(name, _)| *name == Name::AllBefore)

@@ -1,4 +1,4 @@
-//! What a keyword speaks of: the list behind it, also in brackets, in other words or by bare numbers.
+//! What a keyword speaks of: the list after it, also in brackets, in other words or by bare numbers.
 
 use super::{
     super::{
@@ -10,7 +10,7 @@ use super::{
     permission::is_modal,
 };
 
-/// Behind "all above", "all of the above", "all previous tasks", "everything above".
+/// After "all above", "all of the above", "all previous tasks", "everything above".
 pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize> {
     const LONGEST: usize = 5;
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
@@ -36,7 +36,7 @@ fn is_auxiliary(token: &Token<'_>) -> bool {
 }
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// The list behind a colon at a position.
+    /// The list after a colon at a position.
     pub(super) fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
         let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
         let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
@@ -53,7 +53,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .then(|| subject.0.clone())
     }
 
-    /// The list at a position behind a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
+    /// The list at a position after a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
     pub(super) fn object_list(&self, at: usize, kind: Option<&Name<'a>>) -> Option<List<'a>> {
         if self.voice == ClauseVoice::Task
             && let Some(end) = behind_all_above(self.clause, at)
@@ -112,7 +112,7 @@ impl<'a> ClauseReader<'_, 'a> {
         Some(List { end: list.end + usize::from(is_closed), ..list })
     }
 
-    /// Behind the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
+    /// After the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
     fn behind_thing(&self, at: usize) -> usize {
         const MOST_WORDS: usize = 3;
         let is_word = |at: &usize| match self.clause.get(*at).map(|token| token.what) {
@@ -156,7 +156,7 @@ impl<'a> ClauseReader<'_, 'a> {
         is_parted && (is_topic || (list.end..list.end + SHORTLY).take_while(is_word).any(has_verb))
     }
 
-    /// Adds what "… + Recipe entity from US1" or "… and on US1" names behind a list.
+    /// Adds what "… + Recipe entity from US1" or "… and on US1" names after a list.
     fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const PREPOSITIONS: [&str; 9] = ["on", "upon", "de", "del", "da", "do", "von", "od", "от"];
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
@@ -194,7 +194,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.object_at(next?.1, kind)
     }
 
-    /// "Polish depends on Integration": the one phase whose title has the words behind a keyword, "Integration & Assembly".
+    /// "Polish depends on Integration": the one phase whose title has the words after a keyword, "Integration & Assembly".
     pub(super) fn phase_by_words(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 3;
         const SHORTEST: usize = 4;
@@ -298,7 +298,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets behind it.
+    /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets after it.
     pub(super) fn add_bracketed(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const MOST_WORDS: usize = 8;
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
@@ -330,7 +330,7 @@ impl<'a> ClauseReader<'_, 'a> {
             list.members.pop();
             return (list.members, list.last);
         }
-        // In "US2 can start after Phase 2, US3 and US4 can start after US1" it begins behind the comma.
+        // In "US2 can start after Phase 2, US3 and US4 can start after US1" it begins after the comma.
         let may = self.voice == ClauseVoice::Section && self.clause.get(list.end).is_some_and(is_auxiliary);
         let joint = may.then(|| self.last_joint(&list)).flatten();
         let before =

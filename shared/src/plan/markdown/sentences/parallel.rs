@@ -1,4 +1,4 @@
-//! Who runs beside whom, as labels and sentences about whole phases say it: "Parallel group 1: T001, T002", "All setup tasks can run
+//! Who runs in parallel with whom, as labels and sentences about whole phases say it: "Parallel group 1: T001, T002", "All setup tasks can run
 //! in parallel".
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     ClauseReader, is_permission,
 };
 
-/// Words for a line of work, whose tasks are done one behind the other while other lines run beside it.
+/// Words for a line of work, whose tasks are done one after the other while other lines run in parallel with it.
 const LINES_OF_WORK: [&str; 14] = [
     "track", "tracks", "stream", "streams", "lane", "lanes", "developer", "developers", "dev", "team",
     "week", "sequential", "workstream", "workstreams",
@@ -23,7 +23,7 @@ pub(in super::super) fn names_line_of_work(text: &str) -> bool {
 }
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// "Parallel group 1 (models): T008, T009": what a label says of the list behind it.
+    /// "Parallel group 1 (models): T008, T009": what a label says of the list after it.
     pub(super) fn note_parallel_label(&mut self) {
         if self.voice != ClauseVoice::Section || self.is_remark {
             return;
@@ -82,7 +82,7 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
-    /// The members of a list run beside each other. "T007-T012, T013-T017" means that each range is worked through in its
+    /// The members of a list run in parallel. "T007-T012, T013-T017" means that each range is worked through in its
     /// order, and so does "T007-T012 (form), T013 (page)".
     pub(super) fn let_run_beside(&mut self, list: &List<'a>) {
         // "[all other stories can run in parallel]" does not tell which they are.
@@ -109,7 +109,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "Phase 3 issue fixes can run in parallel", where the sections of Phase 3 are called "Issue #1" and "Issue #2": each is worked
-    /// through in its order, beside the others.
+    /// through in its order, in parallel with the others.
     pub(super) fn note_sections_of_phase(&mut self, at: usize, word: &str) -> bool {
         const FAR: usize = 10;
         let is_near = |list: &&List<'a>| (list.end..list.end + FAR).contains(&at);
@@ -136,8 +136,8 @@ impl<'a> ClauseReader<'_, 'a> {
         true
     }
 
-    /// "All setup tasks can run in parallel", "Polish tasks can be done in parallel after T040": a phase whose tasks run beside
-    /// each other, behind those that are named.
+    /// "All setup tasks can run in parallel", "Polish tasks can be done in parallel after T040": a phase whose tasks run in parallel with
+    /// each other, after those that are named.
     pub(super) fn note_whole_phase(&mut self, at: usize, word: &str) -> bool {
         const TASKS: [&str; 6] = ["tasks", "tareas", "tarefas", "任务", "任務", "작업"];
         const FAR: usize = 10;

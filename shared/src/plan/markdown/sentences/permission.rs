@@ -19,7 +19,7 @@ pub(super) fn is_modal(token: &Token<'_>) -> bool {
     has_any(std::slice::from_ref(token), &MODALS)
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks behind a
+/// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks after a
 /// word that permits it, and before that a few words that tell what they are.
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     /// How many words may tell what the tasks are, and what may be done with them: "T001-T005 for the first page can be picked up in
@@ -53,7 +53,7 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
             && between.len() - modal <= MOST_WORDS
             && !between[modal..].iter().any(is_link);
     }
-    // Chinese, Japanese and Korean tell what the tasks are right behind their ids. In "可与后端并行" they run beside something else.
+    // Chinese, Japanese and Korean tell what the tasks are right after their ids. In "可与后端并行" they run in parallel with something else.
     let is_noun = |word: &str| {
         word.chars().all(is_cjk)
             && !word.starts_with(['不', '非', '无', '無', '没', '沒'])

@@ -1,4 +1,4 @@
-//! Words behind the names that they are about, as in Japanese and Chinese: `T001に依存`, `Phase 2完成后`.
+//! Words after the names that they are about, as in Japanese and Chinese: `T001に依存`, `Phase 2完成后`.
 
 use super::{
     super::{

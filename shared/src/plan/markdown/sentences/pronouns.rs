@@ -16,7 +16,7 @@ const OTHERS: [&str; 14] = [
 ];
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// What something waits for or runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
+    /// What something waits for or runs in parallel with, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
     /// sentence before is about, "concurrently with the backend (T013, T018)" what is in the brackets.
     pub(super) fn implied_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 5;
@@ -78,7 +78,7 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
-    /// `T009 可與其他階段 3 任務平行`: at a word for "parallel", the tasks that run beside the others of a phase.
+    /// `T009 可與其他階段 3 任務平行`: at a word for "parallel", the tasks that run in parallel with the others of a phase.
     pub(super) fn note_beside_others(&mut self, at: usize) -> bool {
         const CJK: [&str; 8] = ["其他", "其它", "其余", "其餘", "他の", "他之", "다른", "나머지"];
         let (Some(phase), Some(tasks)) = (&self.last, &self.last_but_one) else { return false };
@@ -106,7 +106,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.antecedent.clone().filter(|_| is_pronoun)
     }
 
-    /// "US1 establishes the model, which US2 depends on": what a clause behind "which" needs is what the sentence is about.
+    /// "US1 establishes the model, which US2 depends on": what a clause after "which" needs is what the sentence is about.
     pub(super) fn note_relative(&mut self, at: usize, list: &List<'a>) {
         const VERBS: [&str; 12] = [
             "depend", "depends", "extend", "extends", "need", "needs", "require", "requires", "reuse",
@@ -139,7 +139,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run beside each other.
+    /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run in parallel.
     pub(super) fn note_mutual_freedom(&mut self, at: usize, keyword: Keyword) {
         let is_each = is_word_at(self.clause, keyword.end, &["each"]);
         let is_meant = (is_each || self.says_mutual(at)) && self.voice == ClauseVoice::Section;
@@ -200,7 +200,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T002 and T003 depend on each other": they run one behind the other.
+    /// "T002 and T003 depend on each other": they run one after the other.
     pub(super) fn is_mutual(
         &mut self,
         at: usize,

@@ -66,7 +66,7 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
-    /// "All tasks marked [P] can run in parallel (T002-T008, T009-T010 sequential)": only the last tasks run one behind the other.
+    /// "All tasks marked [P] can run in parallel (T002-T008, T009-T010 sequential)": only the last tasks run one after the other.
     fn note_exception(&mut self, open: usize, inner: &[Token<'a>], list: &List<'a>) -> bool {
         let is_parallel =
             |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));

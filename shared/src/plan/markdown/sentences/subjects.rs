@@ -78,7 +78,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
             Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
-            // "T004 and T005 both depend on T003"; behind "US3: shares files, so" also "T004 should wait for T003".
+            // "T004 and T005 both depend on T003"; after "US3: shares files, so" also "T004 should wait for T003".
             _ => {
                 const MAX_WORDS_BETWEEN: usize = 3;
                 let between = self.clause.get(list.end..at).unwrap_or_default();

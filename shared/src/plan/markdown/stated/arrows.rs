@@ -29,7 +29,7 @@ impl Reader<'_, '_, '_> {
         let mut pairs: Vec<Pair> = Vec::new();
         let (general, arrows): (Vec<_>, Vec<_>) = arrows.iter().partition(|claim| is_general(claim));
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));
-        pairs.retain(|pair| !self.family.are_nested(pair.left, pair.right));
+        pairs.retain(|pair| !self.hierarchy.are_nested(pair.left, pair.right));
         pairs = self.take_mutual(pairs);
         let forward = pairs.iter().filter(|pair| pair.left < pair.right).count();
         let backward = pairs.len() - forward;

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{name::TaskId, plan::assemble::SourcePlace};
 
+/// The place of a task that a sentence is about without naming it.
+const NO_PLACE: usize = usize::MAX;
+
 impl Reader<'_, '_, '_> {
     /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
     pub(super) fn unrelated(
@@ -59,7 +62,7 @@ impl Reader<'_, '_, '_> {
         let (tasks, mut others) = (self.known.nodes(tasks), self.known.nodes(phase));
         let mut at = 0;
         while at < others.len() {
-            others.extend(&self.family.children[others[at]]);
+            others.extend(&self.hierarchy.children[others[at]]);
             at += 1;
         }
         others.retain(|at| !tasks.contains(at));
@@ -69,7 +72,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Notes that no line that is drawn between two phases counts: words go before it.
+    /// Ignores drawn lines between these phases: a sentence takes precedence over a drawing.
     fn deny(&mut self, pairs: &[(usize, usize)]) {
         for (who, on) in
             pairs.iter().filter(|(who, on)| !self.known.is_task(*who) && !self.known.is_task(*on))
@@ -86,7 +89,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Tasks that run one behind the other.
+    /// Tasks that run one after the other.
     pub(super) fn chain(&mut self, names: &[PlacedName<'_>], weight: Weight) {
         self.note_near(None, [names, &[]]);
         let force = if weight == Weight::Remark { Force::Loose } else { Force::Firm };
@@ -98,7 +101,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
+    /// Each of them need not wait for the others. If all tasks of a phase are listed, the statement is about the phase.
     pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
         const MAX_NAMES: usize = 64;
         let mut nodes = self.known.nodes(names);
@@ -115,30 +118,33 @@ impl Reader<'_, '_, '_> {
 
     /// The parts of phases all of whose tasks are among some.
     fn whole_parts(&self, tasks: &[usize]) -> Vec<usize> {
-        let is_part = |at: &usize| self.family.parents[*at].is_some();
+        let is_part = |at: &usize| self.hierarchy.parents[*at].is_some();
         self.whole_phases(tasks).into_iter().filter(is_part).collect()
     }
 
     /// The phases all of whose tasks are among some.
     fn whole_phases(&self, tasks: &[usize]) -> Vec<usize> {
         let among: HashSet<usize> = tasks.iter().copied().collect();
-        let phases: BTreeSet<usize> = tasks.iter().filter_map(|at| self.family.parents[*at]).collect();
-        let is_whole = |at: &usize| self.family.children[*at].iter().all(|child| among.contains(child));
+        let phases: BTreeSet<usize> = tasks.iter().filter_map(|at| self.hierarchy.parents[*at]).collect();
+        let is_whole = |at: &usize| self.hierarchy.children[*at].iter().all(|child| among.contains(child));
         phases.into_iter().filter(|at| !self.known.is_task(*at) && is_whole(at)).collect()
     }
 
-    /// All tasks of a phase run beside each other, behind those of them that are named.
+    /// All tasks of a phase run in parallel, after those of them that are named.
     pub(super) fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
         let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
         let first = self.known.nodes(first);
-        let family = self.family;
-        let is_leaf = |at: &usize| self.known.is_task(*at) && family.children[*at].is_empty();
-        let tasks: Vec<usize> =
-            family.children[node].iter().copied().filter(|at| is_leaf(at) && !first.contains(at)).collect();
+        let hierarchy = self.hierarchy;
+        let is_leaf = |at: &usize| self.known.is_task(*at) && hierarchy.children[*at].is_empty();
+        let tasks: Vec<usize> = hierarchy.children[node]
+            .iter()
+            .copied()
+            .filter(|at| is_leaf(at) && !first.contains(at))
+            .collect();
         if tasks.len() * first.len() > MOST_PAIRS {
             return;
         }
-        for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
+        for on in first.iter().filter(|on| hierarchy.parents[**on] == Some(node)) {
             tasks.iter().for_each(|who| self.edge(*who, *on, phase.1, Weight::Section, Scope::Group));
         }
         // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
@@ -149,7 +155,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
+    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, whatever a sentence about many says.
     pub(super) fn beside(&mut self, tasks: &[usize]) {
         if !self.mixes_tests(tasks) {
             self.pairs_beside(tasks);
@@ -164,7 +170,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Of some tasks, those with the mark `[P]` run beside each other.
+    /// Of some tasks, those with the mark `[P]` run in parallel.
     pub(super) fn marked(&mut self, names: &[PlacedName<'_>]) {
         let is_marked = |at: &usize| self.found.drafts[*at].task.parallel;
         let tasks: Vec<usize> = self.known.nodes(names).into_iter().filter(is_marked).collect();
@@ -185,7 +191,7 @@ impl Reader<'_, '_, '_> {
         }
         self.note_near(own, [&claim.who, &claim.on]);
         let who = match own {
-            Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
+            Some(own) if claim.who.is_empty() => vec![(own, NO_PLACE)],
             _ => {
                 let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
                 let who = self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force);
@@ -196,7 +202,7 @@ impl Reader<'_, '_, '_> {
         self.statements.numbered.extend(self.known.nodes(&by_number.collect::<Vec<_>>()));
         let subject = who.first().map(|(at, _)| *at);
         let on = match own {
-            Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
+            Some(own) if claim.on.is_empty() => vec![(own, NO_PLACE)],
             _ => self.nodes(&claim.on, subject, claim.force),
         };
         self.warn_of_self(claim, &who, &on);
@@ -226,7 +232,7 @@ impl Reader<'_, '_, '_> {
         let who: NamedNodes = who.into_iter().filter(|(who, _)| !is_named(*who)).collect();
         for (who, who_at) in who {
             for (on, on_at) in &on {
-                let at = if *on_at == usize::MAX { who_at } else { *on_at };
+                let at = if *on_at == NO_PLACE { who_at } else { *on_at };
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
                 self.edge(who, *on, at, weight, scope);
             }
@@ -271,12 +277,12 @@ impl Reader<'_, '_, '_> {
     fn as_whole_phase(&self, names: &[PlacedName<'_>], nodes: NamedNodes) -> NamedNodes {
         let [(Name::Range(..), _)] = names else { return nodes };
         let (Some((first, at)), Some((last, _))) = (nodes.first(), nodes.last()) else { return nodes };
-        match self.family.parents[*first] {
+        match self.hierarchy.parents[*first] {
             Some(phase)
-                if self.family.parents[*last] == Some(phase)
+                if self.hierarchy.parents[*last] == Some(phase)
                     && nodes.len() > 1
-                    && self.family.children[phase].len() == nodes.len()
-                    && nodes.iter().all(|(node, _)| self.family.parents[*node] == Some(phase)) =>
+                    && self.hierarchy.children[phase].len() == nodes.len()
+                    && nodes.iter().all(|(node, _)| self.hierarchy.parents[*node] == Some(phase)) =>
             {
                 vec![(phase, *at)]
             }
@@ -288,7 +294,7 @@ impl Reader<'_, '_, '_> {
     /// neighbours. A remark counts only so far as it follows the order of the file.
     pub(super) fn edge(&mut self, who: usize, on: usize, at: usize, weight: Weight, scope: Scope) {
         let is_against = weight == Weight::Remark && on > who;
-        if self.family.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
+        if self.hierarchy.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;
         }
         let is_line = weight == Weight::Line;
@@ -339,7 +345,7 @@ impl Reader<'_, '_, '_> {
         if duplicates.is_empty() {
             return;
         }
-        let phase = |at: usize| if self.known.is_task(at) { self.family.parents[at] } else { Some(at) };
+        let phase = |at: usize| if self.known.is_task(at) { self.hierarchy.parents[at] } else { Some(at) };
         let is_clear = |name: &&PlacedName<'_>| match &name.0 {
             Name::Task(id) => id.parse::<TaskId>().is_ok_and(|id| !duplicates.contains_key(&id)),
             name => matches!(name, Name::Phase(_) | Name::Story(_) | Name::Node(_)),
@@ -365,7 +371,7 @@ impl Reader<'_, '_, '_> {
             let all: Vec<(usize, usize)> = std::iter::once((first, line)).chain(of_others).collect();
             let meant = self.near.iter().find_map(|near| {
                 let is_near = |(at, _): &&(usize, usize)| {
-                    self.family.parents[*at].is_some_and(|phase| near.contains(&phase))
+                    self.hierarchy.parents[*at].is_some_and(|phase| near.contains(&phase))
                 };
                 let mut found = all.iter().filter(is_near);
                 found.next().filter(|_| found.next().is_none()).copied()

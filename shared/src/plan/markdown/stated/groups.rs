@@ -77,7 +77,7 @@ fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
     }
 }
 
-/// The names in one line: some words at the start of a sentence, and tasks in brackets behind them.
+/// The names in one line: some words at the start of a sentence, and tasks in brackets after them.
 fn groups_of(
     line: &PlanLine<'_>,
     tokenizer: &Tokenizer<'_>,
@@ -126,9 +126,9 @@ struct First<'a> {
 /// What a line of a batch begins with.
 struct Lead<'a> {
     group: Group<'a>,
-    /// Whether its tasks run beside each other: commas part them, or they are a group.
+    /// Whether its tasks run in parallel: commas part them, or they are a group.
     is_list: bool,
-    /// Whether its tasks run one behind the other, beside those of other lines: "T013 + T014: card.vue (sequential)".
+    /// Whether its tasks run one after the other, beside those of other lines: "T013 + T014: card.vue (sequential)".
     is_sequential: bool,
     /// Whether it tells what one of several workers does: "Terminal 1: T058".
     is_of_worker: bool,
@@ -138,7 +138,7 @@ struct Lead<'a> {
 #[derive(Default)]
 struct Batch<'a> {
     groups: Vec<Group<'a>>,
-    /// Whether any of them runs one behind the other.
+    /// Whether any of them runs one after the other.
     has_sequence: bool,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             self.beside_each_other(&std::mem::take(&mut of_workers));
             match (&mut batch, lead) {
-                // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
+                // "T011, T012, T013 (schemas)": these run in parallel; what other lines name may come before them.
                 (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
                 (Some(batch), Some(Lead { group, is_sequential, .. })) => {
                     batch.groups.push(group);
@@ -271,7 +271,7 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other. Also lines `T002 — model
+    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work in parallel. Also lines `T002 — model
     /// (parallel)` and `T003 — page (parallel)`.
     pub(super) fn marked_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
@@ -359,7 +359,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// Whether a batch holds tests and other tasks that are not all marked `[P]`. A list "Parallel batch 1:" may also mean one line of work beside others,
-    /// and no implementation may run beside its own tests.
+    /// and no implementation may run in parallel with its own tests.
     pub(super) fn mixes_tests(&self, tasks: &[usize]) -> bool {
         let is_test = |at: &usize| {
             let name = self.found.drafts[*at].task.name.to_lowercase();
@@ -398,10 +398,10 @@ impl<'a> Reader<'_, '_, 'a> {
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
         let says_sequential = tokens[list.end..].iter().any(|token| token.is_word(&["sequential"]));
-        // A single task that is sequential runs beside nothing.
+        // A single task that is sequential runs in parallel with nothing.
         let is_single = matches!(list.members[..], [(Name::Task(_), _)]);
         let says_more = says_more || says_sequential && is_single;
-        // "Group A: T001-T003" runs beside nothing but its own members.
+        // "Group A: T001-T003" runs in parallel with nothing but its own members.
         let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
         let group = if says_more { Vec::new() } else { list.members };
         let is_list = is_list && !says_more && !says_sequential;
@@ -410,7 +410,7 @@ impl<'a> Reader<'_, '_, 'a> {
 }
 
 /// "Parallel batch A (different files):", "# Launch together:", "**In parallel**:". A track or a stream is worked through
-/// in its order, beside others.
+/// in its order, in parallel with others.
 fn opens_batch(text: &str) -> bool {
     const LONGEST: usize = 160;
     let text = text.trim().trim_end_matches('*');
@@ -431,7 +431,7 @@ fn opens_tracks(text: &str) -> bool {
     text.len() <= LONGEST && text.ends_with([':', '：']) && words.any(is_track) && says_parallel(text)
 }
 
-/// Words for lines of work beside each other. What a developer or a team does is advice.
+/// Words for lines of work in parallel. What a developer or a team does is advice.
 fn is_track(word: &str) -> bool {
     const WORDS: [&str; 8] =
         ["track", "tracks", "stream", "streams", "lane", "lanes", "workstream", "workstreams"];

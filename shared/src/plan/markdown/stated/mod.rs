@@ -30,7 +30,7 @@ use crate::plan::{
 /// More statements than this are refused: a plan that no one can have written must not take all memory.
 const MOST_EDGES: usize = 500_000;
 
-/// More pairs than this that may run beside each other are not noted: waiting is the safe answer.
+/// More pairs than this that may run in parallel are not noted: waiting is the safe answer.
 const MOST_UNRELATED: usize = 50_000;
 
 /// More pairs than this in one sentence are a slip of the pen, not a dependency.
@@ -137,7 +137,7 @@ struct Statements {
     as_stated: HashSet<usize>,
     /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
     numbered: HashSet<usize>,
-    /// Whether all phases are said to run one behind the other.
+    /// Whether all phases are said to run one after the other.
     is_in_order: bool,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
@@ -158,7 +158,7 @@ pub(super) fn read(
     pages: &[Page<'_, '_>],
     known: &mut NodeIndex,
     roles: &[Role],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
     found: &mut PlanDraft,
 ) -> Stated {
     let mut statements = Statements::default();
@@ -171,7 +171,7 @@ pub(super) fn read(
             page,
             known,
             roles,
-            family,
+            hierarchy,
             found,
             tokenizer,
             statements: &mut statements,
@@ -182,7 +182,7 @@ pub(super) fn read(
         }
         .read();
     }
-    take(statements, roles, family, pages, found)
+    take(statements, roles, hierarchy, pages, found)
 }
 
 /// Takes the statements that do not contradict each other. Tasks that wait for each other by their own words are
@@ -190,13 +190,13 @@ pub(super) fn read(
 fn take(
     mut statements: Statements,
     roles: &[Role],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
     pages: &[Page<'_, '_>],
     found: &mut PlanDraft,
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
-    narrow_stories(&mut statements.edges, roles, family);
-    let is_throughout = is_declared_throughout(&statements.declared, &statements.vague, roles, family);
+    narrow_stories(&mut statements.edges, roles, hierarchy);
+    let is_throughout = is_declared_throughout(&statements.declared, &statements.vague, roles, hierarchy);
     if is_throughout {
         // A drawing beside tasks that all name their dependencies is a summary.
         let declared = &statements.declared;
@@ -210,7 +210,7 @@ fn take(
         numbered: statements.numbered,
         by_others: HashSet::new(),
         is_in_order: statements.is_in_order,
-        precedence: Precedence::new(&family.children, &family.roots),
+        precedence: Precedence::new(&hierarchy.children, &hierarchy.roots),
     };
     // Where two phases are said to wait for each other, words go before drawings, and then the order of the file tells which is
     // meant.
@@ -258,7 +258,7 @@ fn take(
         stated.replaced[who] |= replaces;
         // That whole groups of tasks wait for an earlier phase says nothing about their order among themselves.
         if !is_general {
-            let is_own = family.parents[who] == family.parents[on] && scope != Scope::Range
+            let is_own = hierarchy.parents[who] == hierarchy.parents[on] && scope != Scope::Range
                 || is_phase(on) && scope == Scope::Few;
             let own = match scope {
                 _ if is_own => Says::Own,
@@ -275,19 +275,20 @@ fn take(
         let is_stated = stated.needs[*at].iter().any(|on| only.contains(on));
         stated.replaced[*at] |= is_stated;
         // If T007 is in another phase, nor does it leave room for what the phase of T012 waits for.
-        let is_outside = |on: &usize| family.parents[*at].is_some_and(|phase| !family.are_nested(phase, *on));
+        let is_outside =
+            |on: &usize| hierarchy.parents[*at].is_some_and(|phase| !hierarchy.are_nested(phase, *on));
         if is_stated && only.iter().all(is_outside) {
             stated.any_time.insert(*at);
         }
     }
     statements.as_stated.iter().filter(|at| !is_phase(**at)).for_each(|at| stated.replaced[*at] = true);
-    replace_free(&statements.free, roles, family, &mut stated);
+    replace_free(&statements.free, roles, hierarchy, &mut stated);
     statements.free.iter().for_each(|at| says[*at] = Says::Own);
-    replace_by_waves(&statements.waved, family, &mut stated);
+    replace_by_waves(&statements.waved, hierarchy, &mut stated);
     if is_throughout {
-        replace_throughout(&statements.declared, family, &mut stated);
+        replace_throughout(&statements.declared, hierarchy, &mut stated);
     }
-    replace_in_phases(&says, roles, family, &mut stated);
+    replace_in_phases(&says, roles, hierarchy, &mut stated);
     stated
 }
 
@@ -322,7 +323,7 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
 
 /// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story
 /// is waited for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
-fn narrow_stories(edges: &mut Vec<Edge>, roles: &[Role], family: &NodeParents) {
+fn narrow_stories(edges: &mut Vec<Edge>, roles: &[Role], hierarchy: &NodeParents) {
     let is_exact = |edge: &&Edge| {
         roles[edge.who].kind == NodeKind::Story
             && roles[edge.on].kind == NodeKind::Task
@@ -331,7 +332,7 @@ fn narrow_stories(edges: &mut Vec<Edge>, roles: &[Role], family: &NodeParents) {
     };
     let mut narrowed: HashSet<(usize, usize)> = HashSet::new();
     for edge in edges.iter().filter(is_exact) {
-        narrowed.extend(family.chain(edge.on).skip(1).map(|story| (edge.who, story)));
+        narrowed.extend(hierarchy.chain(edge.on).skip(1).map(|story| (edge.who, story)));
     }
     edges.retain(|edge| roles[edge.on].kind != NodeKind::Story || !narrowed.contains(&(edge.who, edge.on)));
 }
@@ -368,10 +369,10 @@ fn contradiction(
 
 /// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the
 /// foundation, unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
-fn replace_free(free: &[usize], roles: &[Role], family: &NodeParents, stated: &mut Stated) {
+fn replace_free(free: &[usize], roles: &[Role], hierarchy: &NodeParents, stated: &mut Stated) {
     let is_free: HashSet<usize> = free.iter().copied().collect();
-    let phases: HashSet<usize> = free.iter().filter_map(|at| family.parents[*at]).collect();
-    let is_whole = |at: &usize| family.children[*at].iter().all(|child| is_free.contains(child));
+    let phases: HashSet<usize> = free.iter().filter_map(|at| hierarchy.parents[*at]).collect();
+    let is_whole = |at: &usize| hierarchy.children[*at].iter().all(|child| is_free.contains(child));
     let is_said = |at: &usize| roles[*at].kind != NodeKind::Last;
     let meant = free.iter().copied().filter(is_said).chain(phases.into_iter().filter(is_whole));
     for at in meant.filter(|at| roles[*at].kind != NodeKind::Story || roles[*at].is_annotated) {
@@ -380,22 +381,22 @@ fn replace_free(free: &[usize], roles: &[Role], family: &NodeParents, stated: &m
 }
 
 /// What is in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
-fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut Stated) {
+fn replace_by_waves(waved: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut Stated) {
     if waved.is_empty() {
         return;
     }
     // For each node, how many of its leaves are in a wave, and how many there are. Children come after parents.
-    let mut counts = vec![(0, 0); family.parents.len()];
-    for at in (0..family.parents.len()).rev() {
-        if family.children[at].is_empty() {
+    let mut counts = vec![(0, 0); hierarchy.parents.len()];
+    for at in (0..hierarchy.parents.len()).rev() {
+        if hierarchy.children[at].is_empty() {
             counts[at] = (0, 1);
         }
         if waved.contains(&at) {
             counts[at].0 = counts[at].1;
         }
         let (within, all): (usize, usize) = counts[at];
-        stated.replaced[at] |= waved.contains(&at) || !family.children[at].is_empty() && within * 2 >= all;
-        if let Some(parent) = family.parents[at] {
+        stated.replaced[at] |= waved.contains(&at) || !hierarchy.children[at].is_empty() && within * 2 >= all;
+        if let Some(parent) = hierarchy.parents[at] {
             counts[parent] = (counts[parent].0 + within, counts[parent].1 + all);
         }
     }
@@ -406,10 +407,10 @@ fn is_declared_throughout(
     declared: &HashSet<usize>,
     vague: &HashSet<usize>,
     roles: &[Role],
-    family: &NodeParents,
+    hierarchy: &NodeParents,
 ) -> bool {
     // A box without an id beside tasks with ids is not expected to name any.
-    let is_leaf = |at: &usize| family.children[*at].is_empty() && !roles[*at].is_unnamed;
+    let is_leaf = |at: &usize| hierarchy.children[*at].is_empty() && !roles[*at].is_unnamed;
     let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
     let count = leaves.iter().filter(|at| declared.contains(at)).count();
     // Tasks before the first dependency have none, and plans do not state that. Those after the last, such as checks of
@@ -422,12 +423,12 @@ fn is_declared_throughout(
 }
 
 /// What tasks name throughout is all that they wait for.
-fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &mut Stated) {
-    let count = family.parents.len();
+fn replace_throughout(declared: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut Stated) {
+    let count = hierarchy.parents.len();
     let mut is_whole = vec![true; count];
     for at in (0..count).rev() {
-        is_whole[at] &= !family.children[at].is_empty() || declared.contains(&at);
-        if let Some(parent) = family.parents[at] {
+        is_whole[at] &= !hierarchy.children[at].is_empty() || declared.contains(&at);
+        if let Some(parent) = hierarchy.parents[at] {
             is_whole[parent] &= is_whole[at];
         }
         if is_whole[at] && !std::mem::replace(&mut stated.replaced[at], true) {
@@ -437,15 +438,15 @@ fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &
 }
 
 /// In a phase whose tasks all but the first say what they wait for, that is all that they wait for.
-fn replace_in_phases(says: &[Says], roles: &[Role], family: &NodeParents, stated: &mut Stated) {
-    let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
-    for siblings in family.children.iter().chain([&family.roots]) {
+fn replace_in_phases(says: &[Says], roles: &[Role], hierarchy: &NodeParents, stated: &mut Stated) {
+    let is_task = |at: usize| hierarchy.children[at].is_empty() && roles[at].kind == NodeKind::Task;
+    for siblings in hierarchy.children.iter().chain([&hierarchy.roots]) {
         let is_whole = siblings.len() > 3
             && siblings.iter().all(|at| is_task(*at))
             && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
             && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
         if is_whole {
-            // Within a range, the tasks behind the first keep their order.
+            // Within a range, the tasks after the first keep their order.
             let goes_on = |before: usize, at: usize| {
                 [before, at].iter().all(|at| says[*at] == Says::AsRange)
                     && stated.needs[before] == stated.needs[at]

@@ -26,7 +26,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) page: &'r Page<'f, 'a>,
     pub(super) known: &'r NodeIndex,
     pub(super) roles: &'r [Role],
-    pub(super) family: &'r NodeParents,
+    pub(super) hierarchy: &'r NodeParents,
     pub(super) found: &'r mut PlanDraft,
     pub(super) tokenizer: Tokenizer<'r>,
     pub(super) statements: &'r mut Statements,
@@ -105,7 +105,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn sections(&mut self) {
         let blocks = &self.page.outline.dependencies;
         let has_firm = blocks.iter().any(|block| !self.is_recommended(block.section));
-        // One such section behind the last phase speaks of the whole plan.
+        // One such section after the last phase speaks of the whole plan.
         let own_lists: HashSet<usize> = blocks
             .iter()
             .filter_map(|block| block.section.filter(|at| self.owner_of(*at).is_some()))
@@ -167,7 +167,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             self.chains_of_single_tasks(&stated_order);
-            // Behind the first task, it is mostly advice for one person.
+            // After the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
             self.statements.is_in_order |= stated_order.is_in_order && is_ahead;
             let is_sequential = line.text.contains("sequential");
@@ -290,7 +290,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         stated_order.unread.into_iter().for_each(|at| self.warn_of_unread(at));
     }
 
-    /// Notes what runs beside what, and what waits only for what is stated.
+    /// Notes what runs in parallel with what, and what waits only for what is stated.
     fn runs(&mut self, stated_order: &SaidOrder<'a>) {
         stated_order.abreast.iter().for_each(|list| self.abreast(list));
         stated_order.marked.iter().for_each(|list| self.marked(list));
@@ -388,7 +388,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let mut narrowed = HashSet::new();
         for claim in claims.iter().filter(is_exact) {
             let tasks = self.known.nodes(&claim.on).into_iter().filter(|at| self.known.is_task(*at));
-            let phases: HashSet<usize> = tasks.filter_map(|at| self.family.parents[at]).collect();
+            let phases: HashSet<usize> = tasks.filter_map(|at| self.hierarchy.parents[at]).collect();
             for who in self.known.nodes(&claim.who) {
                 narrowed.extend(phases.iter().map(|phase| (who, *phase)));
             }

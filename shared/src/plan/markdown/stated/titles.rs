@@ -84,7 +84,7 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// What the lines of tasks name behind such a label, where no id is among it.
+    /// What the lines of tasks name after such a label, where no id is among it.
     fn named_titles(&self) -> Vec<NamedTitle<'a>> {
         let mut named = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
@@ -146,7 +146,7 @@ impl<'a> Reader<'_, '_, 'a> {
             let mut tasks: BTreeMap<Option<usize>, BTreeSet<usize>> = BTreeMap::new();
             for named in words.iter().filter_map(|word| by_word.get(word)).filter(|named| named.len() == 1) {
                 named.iter().for_each(|at| {
-                    tasks.entry(self.family.parents[*at]).or_default().insert(*at);
+                    tasks.entry(self.hierarchy.parents[*at]).or_default().insert(*at);
                 });
             }
             for tasks in tasks.into_values() {

@@ -68,7 +68,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Whether a row says when its tasks run, as "After T003" or "US2" does: it is no wave behind the row above it then.
+    /// Whether a row says when its tasks run, as "After T003" or "US2" does: it is no wave after the row above it then.
     fn says_when(&self, row: &WaveRow<'_>) -> bool {
         let mut tokens: Vec<Token<'_>> = Vec::new();
         self.tokenizer.text(row.label, 0, &mut tokens);

@@ -1,5 +1,6 @@
 //! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
-//! yet and which of them fail already.
+//! yet and which of them fail already. Whether they have to run, and what follows, is decided in `check_baseline.rs` of
+//! the module `run`.
 
 use std::{
     fs::File,
@@ -76,7 +77,7 @@ pub struct UntriedOutside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutsideResult {
     /// Nothing limits it, or what it does there is not asked for.
-    Unasked,
+    NotNeeded,
     /// It was not run there, because it may run code of agents, or because the user demands a sandbox.
     Untried(UntriedOutside),
     /// It succeeds. These messages say what the sandbox refused, as far as the output tells.
@@ -147,7 +148,7 @@ impl Probe<'_> {
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
         if !(self.may_leave_sandbox && is_limited) {
             let why = format!("{why}{}", suffix(&denials));
-            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
+            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::NotNeeded });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, &ended, confinement.as_ref())? {
             let why = format!("{why}, in the sandbox");
@@ -221,9 +222,10 @@ impl Probe<'_> {
         let concurrent_children = self.places.first().map(|place| ConcurrentChildren::count(place));
         let before = concurrent_children.and_then(|concurrent_children| self.look(concurrent_children));
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
-        let company =
+        let other_writers =
             concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
-        if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, company) {
+        if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, other_writers)
+        {
             place.learn_own_writes(&before)?;
         }
         // What was undone is reported even if the user has stopped the run.
@@ -256,6 +258,8 @@ impl Probe<'_> {
         let observed = TestObservation::of(ended);
         let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = self.shown_command();
+        // Before success is looked at: a program that finds no tests may succeed, which proves nothing, or fail, although
+        // nothing is broken.
         if matches!(ended.ending, Ending::Exited(_)) {
             if ran_no_tests(&printed) || says_no_tests(&printed) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
@@ -302,7 +306,7 @@ impl Probe<'_> {
                 (format!("'{command}' {ending}{counts}{words}"), cause)
             }
         };
-        Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked }
+        Baseline::Red { why, cause, observed, outside: OutsideResult::NotNeeded }
     }
 }
 
@@ -325,11 +329,14 @@ fn sole_line(printed: &str) -> Option<&str> {
     lines.next().filter(|line| lines.next().is_none() && line.len() <= LONGEST)
 }
 
+/// The name of the gate that is the run's test command.
+pub const TEST_GATE: &str = "test";
+
 /// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command
 /// gated. After a passed test, the commits up to the end of the task add only a report. Unreadable history counts as
-/// not passed.
+/// not passed. A landing records only the names of its gates: `gates_are_tests` says that [`TEST_GATE`] is the test command.
 #[must_use]
-pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
+pub fn has_passed(repository: &Repository, commit: Oid, gates_are_tests: bool) -> bool {
     let mut next = Some(commit);
     for _ in 0..MAX_COMMITS {
         let Some(Ok(found)) = next.map(|commit| repository.load_commits(&[commit])) else { return false };
@@ -339,7 +346,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
             Status::TestPass => return is_proof(&message),
             Status::Merge => {
                 let gates = message.trailers.get(Key::Gate).unwrap_or_default();
-                return gates.split(", ").any(|gate| gate == "test");
+                return gates_are_tests && gates.split(", ").any(|gate| gate == TEST_GATE);
             }
             Status::Complete | Status::ReviewApproved | Status::RunStart => next = raw.parents().next(),
             _ => return false,

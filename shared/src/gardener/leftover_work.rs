@@ -53,13 +53,13 @@ impl LeftoverWork {
 
     /// What the task did to the files, for example "added a, deleted b". Empty if nothing of that is left.
     #[must_use]
-    pub fn done(&self) -> String {
+    pub fn describe_work(&self) -> String {
         self.describe(["added", "changed", "deleted"])
     }
 
     /// What undoing it does to the files.
     #[must_use]
-    pub fn undone(&self) -> String {
+    pub fn describe_removal(&self) -> String {
         self.describe(["removed", "changed back", "restored"])
     }
 
@@ -83,7 +83,7 @@ impl LeftoverWork {
 
     /// Removes the work from the tree with a `reset` commit. The commit that has it is saved first; the saved ref is
     /// returned. Uncommitted changes to these files are an error, before anything is done.
-    pub fn take_out(
+    pub fn undo_work(
         &self,
         recorder: &mut RunRecorder<'_>,
         task: &TaskId,

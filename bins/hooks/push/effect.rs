@@ -30,7 +30,7 @@ pub(super) struct UnreachableCommits {
     /// Their number.
     pub commits: usize,
     /// Those among them that record a task's state, newest first.
-    pub sound: Vec<Oid>,
+    pub task_commits: Vec<Oid>,
     /// Those among them that belong to the record of a session and that are not in another record either, newest first.
     pub records: Vec<Oid>,
 }
@@ -54,8 +54,8 @@ struct LostCommits {
 
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
-        let ours = LostCommits::scan(push, KeepingRefs::All, RefUpdate::is_ours, is_sound)?;
-        let others = LostCommits::scan(push, KeepingRefs::Branches, RefUpdate::is_users_ref, is_sound)?;
+        let ours = LostCommits::scan(push, KeepingRefs::All, RefUpdate::is_ours, is_task_commit)?;
+        let others = LostCommits::scan(push, KeepingRefs::Branches, RefUpdate::is_users_ref, is_task_commit)?;
         let of_session = |commit: &RawCommit| is_record(commit.message());
         let others_records = LostCommits::scan(push, KeepingRefs::All, RefUpdate::is_users_ref, of_session)?;
         Ok(Self { ours, others, others_records })
@@ -66,13 +66,13 @@ impl Lost {
         let lost = if update.is_ours() { &self.ours } else { &self.others };
         UnreachableCommits {
             commits: lost.slice.below(old).len(),
-            sound: lost.needed_below(old),
+            task_commits: lost.needed_below(old),
             records: self.others_records.needed_below(old),
         }
     }
 }
 
-fn is_sound(commit: &RawCommit) -> bool {
+fn is_task_commit(commit: &RawCommit) -> bool {
     matches!(read(commit.message()), MessageReading::WellFormed(_))
 }
 
@@ -146,9 +146,9 @@ impl PushEffect {
                 Some(Objection::Deleted { name, commits: loss.commits })
             }
             Self::Deleted(loss) | Self::Rewound(loss) => {
-                let (what, lost) = match loss.sound.is_empty() {
+                let (what, lost) = match loss.task_commits.is_empty() {
                     true => ("the record of a session", &loss.records),
-                    false => ("the state of tasks", &loss.sound),
+                    false => ("the state of tasks", &loss.task_commits),
                 };
                 Some(Objection::Dropped { name, newest: *lost.first()?, count: lost.len(), what })
             }
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn a_push_may_not_lose_task_commits_or_records() {
-        let sound: Oid = "1".repeat(40).parse().unwrap();
+        let commit: Oid = "1".repeat(40).parse().unwrap();
         let nothing = UnreachableCommits::default();
         let foreign = UnreachableCommits { commits: 2, ..UnreachableCommits::default() };
-        let state = UnreachableCommits { sound: vec![sound], ..foreign.clone() };
-        let record = UnreachableCommits { records: vec![sound], ..foreign.clone() };
-        for (fate, ours, other) in [
+        let state = UnreachableCommits { task_commits: vec![commit], ..foreign.clone() };
+        let record = UnreachableCommits { records: vec![commit], ..foreign.clone() };
+        for (effect, ours, other) in [
             (PushEffect::Kept, true, true),
             (PushEffect::Unknown, false, true),
             (PushEffect::Deleted(nothing.clone()), true, true),
@@ -218,10 +218,10 @@ mod tests {
             (PushEffect::Rewound(state), false, false),
             (PushEffect::Rewound(record), false, false),
         ] {
-            let may = |name| fate.objection(&RefUpdate::new(name, Some(sound), None)).is_none();
-            assert_eq!(may("refs/arborist/saved/x"), ours, "{fate:?}");
-            assert_eq!(may("refs/heads/x"), other, "{fate:?}");
-            assert_eq!(may("refs/tags/x"), other, "{fate:?}");
+            let may = |name| effect.objection(&RefUpdate::new(name, Some(commit), None)).is_none();
+            assert_eq!(may("refs/arborist/saved/x"), ours, "{effect:?}");
+            assert_eq!(may("refs/heads/x"), other, "{effect:?}");
+            assert_eq!(may("refs/tags/x"), other, "{effect:?}");
         }
     }
 

@@ -1,16 +1,14 @@
-//! The baseline of a run: its test command runs on the untouched tree before the first agent is paid.
+//! The baseline of a run: its test command runs on the untouched tree before the first agent is paid. The run of the
+//! command itself is in `baseline_test.rs` of the module `gardener`.
 
 use std::sync::Arc;
 
-use super::{
-    CallSource, OpenRun, Planned, RunListener,
-    request::{TEST, secrets},
-};
+use super::{CallSource, OpenRun, Planned, RunListener, recorded_options::TEST, request::secrets};
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
     gardener::{
-        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, Selection,
+        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, Selection, TEST_GATE,
         first_or_next, has_passed, wanted,
     },
     history::{Event, Run, State},
@@ -211,8 +209,16 @@ impl OpenRun {
         if !is_start && is_touched {
             return Ok(None);
         }
-        let is_known = !self.request.accept_changes && !is_other && has_passed(&self.repository, tip);
+        let is_known = !self.request.accept_changes
+            && !is_other
+            && has_passed(&self.repository, tip, self.is_test_gate(command));
         Ok(Some(command).filter(|_| !is_known))
+    }
+
+    /// Whether the gate [`TEST_GATE`] runs this command. A configured gate may have the name and run another one.
+    pub(super) fn is_test_gate(&self, command: &str) -> bool {
+        let configured = self.settings.gates.find(TEST_GATE).and_then(|gate| gate.command.as_ref());
+        configured.is_none_or(|gate| gate.value == command)
     }
 
     /// Whether the latest run of this branch may not have used this test command. Results of another one say nothing about

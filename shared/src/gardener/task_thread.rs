@@ -1,4 +1,4 @@
-//! A worker thread: works on one task in its own place, and reports.
+//! The thread of a task or a phase: works in its own place, and reports.
 
 use std::{
     sync::{Arc, mpsc::SyncSender},
@@ -27,14 +27,14 @@ use crate::{
         OtherSpending, RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun, TestsBefore,
     },
     plan::Task,
-    process::OrphanLock,
+    process::{OrphanLock, with_slot},
     record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
-    worktree::{Saving, Signals, WorktreeNote, run_variables},
+    worktree::{Lease, Saving, Signals, WorktreeNote, run_variables},
 };
 
-/// What all workers of a run share.
+/// What the threads of all tasks of a run share.
 #[derive(Clone)]
 pub struct RunResources<'a> {
     /// What all tasks share.
@@ -57,27 +57,11 @@ pub struct RunResources<'a> {
     pub lanes: Option<&'a Lanes<'a>>,
     /// Their lanes in the other repositories.
     pub other_lanes: Arc<Vec<OtherLanes>>,
+    /// Whether the gate [`TEST_GATE`](super::TEST_GATE) is the run's test command.
+    pub gates_are_tests: bool,
 }
 
 impl<'a> RunResources<'a> {
-    /// Takes a lane for a task in each repository that it needs, and reports it.
-    fn take_lanes(
-        &self,
-        task: &Task,
-        start: &LaneStart,
-        reports: &SyncSender<ThreadReport>,
-    ) -> Result<(TaskCheckout, Vec<OtherRepo>), GardenerError> {
-        let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
-        for event in
-            site.lease.iter().flat_map(|lease| lane_events(&task.id, None, lease, std::iter::empty()))
-        {
-            let _ = reports.send(ThreadReport::News(event));
-        }
-        let (other_repos, other_leases) = self.take_other_lanes(task, starts_over, reports)?;
-        site.other_leases = other_leases;
-        Ok((site, other_repos))
-    }
-
     fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
         Saving { repository, run: &self.context.identity.run, task, every: self.save_every }
     }
@@ -113,6 +97,21 @@ impl<'a> RunResources<'a> {
             clean_checkouts: None,
             set_up_denials: Vec::new(),
         }
+    }
+
+    /// Tells a task what its checkout needs: a lane has variables and may lack files, the user's checkout has ignored files
+    /// that tests must not depend on.
+    fn prepare_checkout<'w>(&'w self, context: &mut TaskContext<'w>, lease: Option<&Lease>) {
+        let Some(lease) = lease else {
+            context.clean_checkouts = self.clean_checkouts();
+            context.ignored = Some(self.ignored.clone());
+            return;
+        };
+        context.environment.extend(lease.environment.clone());
+        context.lane_check = self.lane_check(lease.path.clone());
+        context.base_counter = self.base_counter();
+        let denials = lease.notes.iter().filter(|note| matches!(note, WorktreeNote::Denied { .. }));
+        context.set_up_denials = denials.map(ToString::to_string).collect();
     }
 
     /// Whether a task or phase needs exclusive use of this repository: it works there, or its tests use a tool of it.
@@ -182,24 +181,33 @@ pub(super) fn works_in(task: &Task, name: &RepoName) -> bool {
     task.repos.iter().any(|repo| name.as_str() == repo)
 }
 
-/// Something to do, and where.
+/// Something to do.
 pub(super) struct Job<'a> {
     pub(super) task: &'a Task,
-    pub(super) work: JobKind,
-    pub(super) place: JobPlace,
+    pub(super) kind: JobKind<'a>,
     /// Worktrees in other repositories.
     pub(super) other_repos: Vec<OtherRepo>,
 }
 
-/// What is to be done.
-pub(super) enum JobKind {
+/// What is to be done, and where.
+pub(super) enum JobKind<'a> {
+    /// Work in the user's checkout.
+    Checkout { work: CheckoutWork, checkout: Box<TaskCheckout> },
+    /// Work on a task in a lane, which has yet to be taken.
+    Lane { start: Box<TaskStart>, lanes: &'a Lanes<'a>, lane: LaneStart },
+    /// Run the tests of a phase in a scratch worktree at this commit.
+    Scratch { before: TestsBefore, lanes: &'a Lanes<'a>, commit: Oid },
+}
+
+/// What is to be done in a checkout.
+pub(super) enum CheckoutWork {
     /// Work on a task to its end.
     Task(Box<TaskStart>),
     /// Run the tests of a phase.
     Phase(TestsBefore),
 }
 
-/// The state of a task when a worker starts on it.
+/// The state of a task when a thread starts on it.
 pub(super) struct TaskStart {
     /// Events before its last reset.
     pub(super) earlier: Vec<Event>,
@@ -226,142 +234,158 @@ pub(super) struct TaskStart {
     pub(super) is_retried: bool,
 }
 
-/// Where a job is done.
-pub(super) enum JobPlace {
-    /// In the user's checkout.
-    Checkout(Box<TaskCheckout>),
-    /// In a lane, which has yet to be taken.
-    Lane(LaneStart),
-    /// In a scratch worktree at this commit.
-    Scratch(Oid),
-}
-
 /// Does a job. Everything is recorded before it is reported.
-pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<ThreadReport>) {
-    let Job { task, work, place, mut other_repos } = job;
-    let mut events = Vec::new();
+pub(super) fn work(resources: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<ThreadReport>) {
+    let Job { task, kind, other_repos } = job;
+    let runner = JobRunner { resources, task, reports, other_repos, events: Vec::new() };
     // During its steps, the task itself watches its branch. After them, the branch is compared like all others.
-    let _branch = tools.lanes.map(|lanes| {
-        let branch = tools.context.identity.run.task_branch(&task.id);
+    let _branch = resources.lanes.map(|lanes| {
+        let branch = resources.context.identity.run.task_branch(&task.id);
         lanes.repository.exempt_ref(&branch.to_ref())
     });
-    let site = match place {
-        JobPlace::Checkout(site) => Ok(*site),
-        JobPlace::Lane(start) => tools.take_lanes(task, &start, reports).map(|(site, places)| {
-            other_repos.extend(places);
-            site
-        }),
-        JobPlace::Scratch(commit) => {
-            let result = match work {
-                JobKind::Phase(before) => {
-                    test_in_scratch(tools, task, before, commit, &mut other_repos, &mut events, reports)
-                }
-                JobKind::Task(_) => Err(GardenerError::NoPlace),
-            };
-            let ended = EndedJob { task: task.id.clone(), workplace: None, other_repos, events, result };
-            let _ = reports.send(ThreadReport::Ended(Box::new(ended)));
-            return;
-        }
-    };
-    let (site, result) = match site {
-        Ok(site) => {
-            let (site, result) = work_at(tools, task, work, site, &mut other_repos, &mut events, reports);
-            let result = result.map_err(|error| site.explain(error));
-            (Some(site), result)
-        }
-        Err(error) => (None, Err(error)),
-    };
-    if tools.has_lanes(task) {
-        other_repos.clear();
+    match kind {
+        JobKind::Checkout { work, checkout } => runner.work_in_checkout(*checkout, work),
+        // The tests of phases need no slot: they may hold the other repositories' checkouts, for which others then wait.
+        JobKind::Lane { start, lanes, lane } => with_slot(|| runner.work_in_lane(lanes, &lane, start)),
+        JobKind::Scratch { before, lanes, commit } => runner.test_in_scratch(lanes, commit, before),
     }
-    let _ = reports.send(ThreadReport::Ended(Box::new(EndedJob {
-        task: task.id.clone(),
-        workplace: site,
-        other_repos,
-        events,
-        result,
-    })));
 }
 
-fn work_at(
-    tools: &RunResources<'_>,
-    task: &Task,
-    work: JobKind,
-    site: TaskCheckout,
-    other_repos: &mut Vec<OtherRepo>,
-    written: &mut Vec<Event>,
-    reports: &SyncSender<ThreadReport>,
-) -> (TaskCheckout, Result<TaskEnd, GardenerError>) {
-    let TaskCheckout { repository, tip, orphan_lock, lease, other_leases } = site;
-    let (signs, received) = Signals::new();
-    let on_event = reports.clone();
-    let (tip, orphan_lock, result) = thread::scope(|scope| {
-        let saving = tools.saving(&repository, &task.id);
-        scope.spawn(move || saving.run(&received));
-        let mut context = tools.task_context(&repository, orphan_lock, move |event| {
-            // Sending fails only when the run is ending.
-            signs.give(&event.kind);
+/// Does one job.
+struct JobRunner<'t, 'a> {
+    resources: &'t RunResources<'a>,
+    /// The task or phase.
+    task: &'t Task,
+    reports: &'t SyncSender<ThreadReport>,
+    /// Its worktrees in other repositories.
+    other_repos: Vec<OtherRepo>,
+    /// What was recorded.
+    events: Vec<Event>,
+}
+
+impl JobRunner<'_, '_> {
+    fn work_in_checkout(mut self, checkout: TaskCheckout, work: CheckoutWork) {
+        let (checkout, result) = self.run_in(checkout, work);
+        let result = result.map_err(|error| checkout.explain(error));
+        self.end_in_checkout(Some(checkout), result);
+    }
+
+    fn work_in_lane(mut self, lanes: &Lanes<'_>, lane: &LaneStart, start: Box<TaskStart>) {
+        match self.take_lanes(lanes, lane) {
+            Ok(checkout) => self.work_in_checkout(checkout, CheckoutWork::Task(start)),
+            Err(error) => self.end_in_checkout(None, Err(error)),
+        }
+    }
+
+    fn test_in_scratch(mut self, lanes: &Lanes<'_>, commit: Oid, before: TestsBefore) {
+        let result = self.run_in_scratch(lanes, commit, before);
+        self.end(None, result);
+    }
+
+    fn end_in_checkout(mut self, checkout: Option<TaskCheckout>, result: Result<TaskEnd, GardenerError>) {
+        // Lanes in other repositories belong to the task's own lane. Worktrees of the session go back to the run.
+        if self.resources.has_lanes(self.task) {
+            self.other_repos.clear();
+        }
+        self.end(checkout, result);
+    }
+
+    /// Reports the end. Sending fails only when the run is ending.
+    fn end(self, workplace: Option<TaskCheckout>, result: Result<TaskEnd, GardenerError>) {
+        let Self { task, reports, other_repos, events, .. } = self;
+        let ended = EndedJob { task: task.id.clone(), workplace, other_repos, events, result };
+        let _ = reports.send(ThreadReport::Ended(Box::new(ended)));
+    }
+
+    /// Takes a lane for the task in each repository that it needs, and reports it.
+    fn take_lanes(&mut self, lanes: &Lanes<'_>, start: &LaneStart) -> Result<TaskCheckout, GardenerError> {
+        let (mut checkout, starts_over) = lanes.take(&self.task.id, start)?;
+        for event in checkout
+            .lease
+            .iter()
+            .flat_map(|lease| lane_events(&self.task.id, None, lease, std::iter::empty()))
+        {
+            let _ = self.reports.send(ThreadReport::News(event));
+        }
+        let (other_repos, other_leases) =
+            self.resources.take_other_lanes(self.task, starts_over, self.reports)?;
+        checkout.other_leases = other_leases;
+        self.other_repos.extend(other_repos);
+        Ok(checkout)
+    }
+
+    /// Works in a checkout. While it does, unfinished work is saved from time to time.
+    fn run_in(
+        &mut self,
+        checkout: TaskCheckout,
+        work: CheckoutWork,
+    ) -> (TaskCheckout, Result<TaskEnd, GardenerError>) {
+        let TaskCheckout { repository, tip, orphan_lock, lease, other_leases } = checkout;
+        let Self { resources, task, reports, other_repos, events } = self;
+        let (signs, received) = Signals::new();
+        let on_event = reports.clone();
+        let (tip, orphan_lock, result) = thread::scope(|scope| {
+            let saving = resources.saving(&repository, &task.id);
+            scope.spawn(move || saving.run(&received));
+            let mut context = resources.task_context(&repository, orphan_lock, move |event| {
+                // Sending fails only when the run is ending.
+                signs.give(&event.kind);
+                let _ = on_event.send(ThreadReport::News(event));
+            });
+            resources.prepare_checkout(&mut context, lease.as_ref());
+            resources.equip(&mut context, task, std::mem::take(other_repos));
+            let mut recorder = RunRecorder::at(&repository, resources.context.identity.clone(), tip);
+            let result = match work {
+                CheckoutWork::Task(start) => {
+                    run_task(resources, &mut context, &mut recorder, task, *start, events)
+                }
+                CheckoutWork::Phase(before) => phase::test(&mut context, &mut recorder, task, before, events)
+                    .map_err(GardenerError::from),
+            };
+            *other_repos = take_other_repos(&mut context);
+            (recorder.tip().clone(), context.into_orphan_lock(), result)
+        });
+        (TaskCheckout { repository, tip, orphan_lock, lease, other_leases }, result)
+    }
+
+    /// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
+    /// branch.
+    fn run_in_scratch(
+        &mut self,
+        lanes: &Lanes<'_>,
+        commit: Oid,
+        before: TestsBefore,
+    ) -> Result<TaskEnd, GardenerError> {
+        let Self { resources, task: phase, reports, other_repos, events } = self;
+        // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
+        // mutexes.
+        let _checkouts = lanes.queue.memory.other_checkouts.hold();
+        for used in other_repos.iter_mut() {
+            resources.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
+        }
+        let scratch = lanes.pool.scratch("phase", commit)?;
+        lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
+        let (place, orphan_lock, _lock) = scratch.into_parts();
+        let on_event = reports.clone();
+        let mut context = resources.task_context(&place, orphan_lock, move |event| {
             let _ = on_event.send(ThreadReport::News(event));
         });
-        if let Some(lease) = &lease {
-            context.environment.extend(lease.environment.clone());
-            context.lane_check = tools.lane_check(lease.path.clone());
-            context.base_counter = tools.base_counter();
-            let denials = lease.notes.iter().filter(|note| matches!(note, WorktreeNote::Denied { .. }));
-            context.set_up_denials = denials.map(ToString::to_string).collect();
-        } else {
-            context.clean_checkouts = tools.clean_checkouts();
-            context.ignored = Some(tools.ignored.clone());
-        }
-        tools.equip(&mut context, task, std::mem::take(other_repos));
-        let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
-        let result = match work {
-            JobKind::Task(start) => run_task(tools, &mut context, &mut recorder, task, *start, written),
-            JobKind::Phase(before) => {
-                phase::test(&mut context, &mut recorder, task, before, written).map_err(GardenerError::from)
-            }
-        };
-        *other_repos = std::mem::take(&mut context.other_repos);
-        other_repos.append(&mut context.test_only_repos);
-        (recorder.tip().clone(), context.into_orphan_lock(), result)
-    });
-    (TaskCheckout { repository, tip, orphan_lock, lease, other_leases }, result)
+        resources.equip(&mut context, phase, std::mem::take(other_repos));
+        let tip = Tip::new(lanes.repository, resources.context.identity.run.clone(), commit)?;
+        let mut recorder = RunRecorder::at(lanes.repository, resources.context.identity.clone(), tip);
+        context.base_counter = resources.base_counter();
+        let result = phase::test(&mut context, &mut recorder, phase, before, events);
+        lanes.pool.remember_kept(&place, &lanes.queue.keep);
+        *other_repos = take_other_repos(&mut context);
+        Ok(result?)
+    }
 }
 
-/// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
-/// branch.
-fn test_in_scratch(
-    tools: &RunResources<'_>,
-    phase: &Task,
-    before: TestsBefore,
-    commit: Oid,
-    other_repos: &mut Vec<OtherRepo>,
-    written: &mut Vec<Event>,
-    reports: &SyncSender<ThreadReport>,
-) -> Result<TaskEnd, GardenerError> {
-    let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
-    // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
-    // mutexes.
-    let _checkouts = lanes.queue.memory.other_checkouts.hold();
-    for used in other_repos.iter_mut() {
-        tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
-    }
-    let scratch = lanes.pool.scratch("phase", commit)?;
-    lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
-    let (place, orphan_lock, _lock) = scratch.into_parts();
-    let on_event = reports.clone();
-    let mut context = tools.task_context(&place, orphan_lock, move |event| {
-        let _ = on_event.send(ThreadReport::News(event));
-    });
-    tools.equip(&mut context, phase, std::mem::take(other_repos));
-    let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;
-    let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
-    context.base_counter = tools.base_counter();
-    let result = phase::test(&mut context, &mut recorder, phase, before, written);
-    lanes.pool.remember_kept(&place, &lanes.queue.keep);
-    *other_repos = std::mem::take(&mut context.other_repos);
+/// Takes the worktrees in other repositories back from a task that has ended.
+fn take_other_repos(context: &mut TaskContext<'_>) -> Vec<OtherRepo> {
+    let mut other_repos = std::mem::take(&mut context.other_repos);
     other_repos.append(&mut context.test_only_repos);
-    Ok(result?)
+    other_repos
 }
 
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
