@@ -103,9 +103,9 @@ pub enum Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
     /// The ticket waits again, with a resolution to be merged and tested.
-    Resolved(Box<Ticket>),
-    /// It failed. The reason is in the ticket's last try.
-    Failed(Box<Ticket>),
+    Resolved,
+    /// It failed. The reason is in the stored ticket's last try.
+    Failed,
     /// The task is done again; its ticket is closed.
     Withdrawn,
     /// No agent tries. The ticket has its current conflicts.

@@ -446,11 +446,11 @@ impl<G: QueueBackend> Drain<'_, G> {
             }
             match self.backend.resolve(&ticket)? {
                 Resolution::Left(ticket) => self.escalate(&ticket)?,
-                Resolution::Resolved(_) => {
+                Resolution::Resolved => {
                     self.settled.remove(&ticket.task);
                     return Ok(true);
                 }
-                Resolution::Failed(_) => return Ok(true),
+                Resolution::Failed => return Ok(true),
                 Resolution::Withdrawn => self.settle(&ticket, TicketOutcome::Withdrawn),
             }
         }

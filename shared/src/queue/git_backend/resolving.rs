@@ -56,7 +56,7 @@ impl GitQueue<'_> {
     pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let ticket = self.merge_again(ticket)?;
         let TicketState::Conflict { onto, .. } = ticket.state else {
-            return Ok(Resolution::Resolved(Box::new(ticket)));
+            return Ok(Resolution::Resolved);
         };
         // A person's resolution of an earlier conflict is not thrown away with the work.
         let has_persons_work = ticket.resolved.is_some() && ticket.has_persons_work;
@@ -99,15 +99,14 @@ impl GitQueue<'_> {
                 let agent = ResolvedBy::Agent(resolver.step_runner.name.clone());
                 let resolved_by = Some(tried.resolved_too(agent));
                 let state = TicketState::Waiting;
-                let resolved =
-                    Ticket { resolved: Some(commit), resolved_by, has_persons_work, state, ..tried };
-                self.write(&resolved)?;
-                Ok(Resolution::Resolved(Box::new(resolved)))
+                let resolved = Some(commit);
+                self.write(&Ticket { resolved, resolved_by, has_persons_work, state, ..tried })?;
+                Ok(Resolution::Resolved)
             }
             Err(why) => {
                 last.into_iter().for_each(|last| last.clone_from(&why));
                 self.write(&tried)?;
-                Ok(Resolution::Failed(Box::new(tried)))
+                Ok(Resolution::Failed)
             }
         }
     }

@@ -370,12 +370,11 @@ impl QueueBackend for World {
         self.set_state(&tried, tried.state.clone())?;
         self.effect()?;
         if !self.natures[number(&ticket.task)].is_resolvable {
-            return Ok(Resolution::Failed(Box::new(tried)));
+            return Ok(Resolution::Failed);
         }
         tried.resolved = Some(ticket.source);
-        tried.state = TicketState::Waiting;
         self.set_state(&tried, TicketState::Waiting)?;
-        Ok(Resolution::Resolved(Box::new(tried)))
+        Ok(Resolution::Resolved)
     }
 
     fn report(&mut self, _: QueueEvent) {}
