@@ -150,7 +150,7 @@ impl OpenQueue {
     /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
     /// for which it is. `verb` is the verb of the command that failed.
     pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
-        let log = show::entries(self, show::ALL).unwrap_or_default();
+        let log = show::entries(self, None).unwrap_or_default();
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();

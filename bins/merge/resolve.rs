@@ -21,7 +21,7 @@ use super::{
     ResolveArgs,
     document::RunDocument,
     open::OpenQueue,
-    run::{conclude, end_session_after, exit_after, lock_run, options, report_notices},
+    run::{LandingCall, end_session_after, lock_run, report_notices},
     show, words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -53,7 +53,8 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     };
     require_target(&site, args, &ticket)?;
     let cancel = watch_signals();
-    let mut options = options(&site, &cancel, landing, ui)?;
+    let call = LandingCall { site: &site, cancel: &cancel, args: landing };
+    let mut options = call.options(ui)?;
     options.only = vec![task.clone()];
     // A run that is at work lands it itself. It cannot know who made the resolution, so it needs a reviewer.
     let run_lock = match lock_run(&site) {
@@ -96,16 +97,16 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if !landing.scope.json {
         report_removed_folder(&site, ui);
         report_new_conflict(&site, &report, ui);
-        return conclude(&site, &cancel, &report, landing, ui);
+        return call.conclude(&report, ui);
     }
     let landed = Some(RunDocument::new(&site, &report));
     print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
-    Ok(exit_after(&report, &cancel))
+    Ok(call.exit_after(&report))
 }
 
 /// The error for a task that is not queued: it has landed, or was never queued.
 fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
-    let last = show::entries(site, show::ALL)?.into_iter().find(|entry| entry.task == *task);
+    let last = show::entries(site, None)?.into_iter().find(|entry| entry.task == *task);
     Ok(match last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
         Some(entry) => {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();

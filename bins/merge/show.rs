@@ -35,9 +35,6 @@ pub(super) struct Listed {
     advice: Option<String>,
 }
 
-/// More than any log has.
-pub(super) const ALL: usize = 1 << 30;
-
 /// All tickets of a run in their order; those that are set aside come last.
 pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let mut stored = Vec::new();
@@ -339,7 +336,7 @@ fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut
                 ..LogEntry::new(&ticket, LoggedOutcome::Landed, Some(commit), ticket.added)
             })
         }
-        _ => entries(site, ALL)?.into_iter().find(|entry| entry.task == *task),
+        _ => entries(site, None)?.into_iter().find(|entry| entry.task == *task),
     };
     let entry = entry.ok_or_else(|| site.not_queued("status", task))?;
     if args.json {
@@ -371,17 +368,17 @@ fn limit(site: &OpenQueue, listed: &[Listed]) -> Result<i64, Failure> {
     Ok(i64::try_from(settings.merge.wait_limit.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// The log of this run's tickets, newest first.
-pub(super) fn entries(site: &OpenQueue, most: usize) -> Result<Vec<LogEntry>, Failure> {
+/// The log of this run's tickets, newest first; all of it, or at most `most` entries.
+pub(super) fn entries(site: &OpenQueue, most: Option<usize>) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = site.store().load_logs(&site.scope.branch, most)?;
-    entries.truncate(most);
+    entries.truncate(most.unwrap_or(usize::MAX));
     Ok(entries)
 }
 
 /// `merge log`.
 pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
-    let entries = entries(&site, most)?;
+    let entries = entries(&site, Some(most))?;
     if args.json {
         let entries = entries.iter().map(LogEntryDocument::from).collect();
         return print(ui, &MergeLogDocument { entries });
