@@ -223,7 +223,8 @@ impl<'a> Gardener<'a> {
         let Some(at) = state.finished.iter().position(|finished| finished.task == ticket.task) else {
             return Ok(());
         };
-        let (why, needs_person, command) = match outcome {
+        let task = ticket.task.clone();
+        let unlanded = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = state.finished.swap_remove(at);
                 state.summary.completed.push(finished.task);
@@ -238,7 +239,8 @@ impl<'a> Gardener<'a> {
                 return self.free_lanes(finished.workplace, ticket, commit);
             }
             TicketOutcome::Waiting { reason } if !self.tries_again(state, at) => {
-                (ticket.reason_to_wait(&reason), true, LandingCommand::Status)
+                let why = ticket.reason_to_wait(&reason);
+                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
             }
             TicketOutcome::Waiting { reason } => {
                 state.finished[at].why = Some(ticket.reason_to_wait(&reason));
@@ -251,13 +253,13 @@ impl<'a> Gardener<'a> {
             }
             other => {
                 let (why, needs_person) = explain(ticket, &other);
-                (why, needs_person, other.command())
+                Unlanded { task, why, needs_person, command: other.command() }
             }
         };
         let finished = state.finished.swap_remove(at);
         state.excluded.insert(finished.task.clone());
         self.give_back(state, &finished.task, Release::Failed);
-        state.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
+        state.summary.unlanded.push(unlanded);
         state.halt_unless_kept_going();
         Ok(())
     }

@@ -219,8 +219,8 @@ impl FinishedTask {
     /// `withheld` says why the policy lets nothing land.
     pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket], withheld: Option<&str>) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
-        if let Some((why, needs_person, command)) = ticket.and_then(explain_ticket) {
-            return Unlanded { task: self.task, why, needs_person, command };
+        if let Some(unlanded) = ticket.and_then(explain_ticket) {
+            return unlanded;
         }
         let is_aside = || ("it is set aside in the queue".to_owned(), LandingCommand::Status);
         let (why, command) = match (self.why, landing) {

@@ -37,7 +37,7 @@ pub use options::{Afterwards, Distrusted, Landing, QueueMemory, QueueOptions, Qu
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
-pub use resolver::{Briefs, Resolver};
+pub use resolver::{Brief, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,

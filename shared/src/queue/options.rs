@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Batch, Briefs, Gate, GateResults, LandingPolicy, Resolutions, Resolver, other_branches::repos_of_tasks,
+    Batch, Brief, Gate, GateResults, LandingPolicy, Resolutions, Resolver, other_branches::repos_of_tasks,
 };
 use crate::{
     agent::{AgentError, redact::Secrets},
@@ -69,8 +69,8 @@ pub enum Landing {
 /// What the plan says about tasks, their tests and their phases.
 #[derive(Debug, Default)]
 pub struct QueuePlan {
-    /// Names and descriptions of tasks, for the resolver.
-    pub briefs: Briefs,
+    /// What the resolver is told about each task.
+    pub briefs: HashMap<TaskId, Brief>,
     /// The test commands of tasks that have their own.
     pub tests: HashMap<TaskId, Vec<Gate>>,
     /// The gates made from a phase's own tests, by the phase's id. They gate the landing of its last task.
@@ -174,7 +174,10 @@ pub struct QueueOptions {
 impl QueuePlan {
     /// `test_time` is the time limit of tests that name none, in seconds.
     fn new(plan: &Plan, sections: &[RepoSection], test_time: u64) -> Self {
-        let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
+        let brief = |task: &Task| {
+            let brief = Brief { name: task.name.clone(), description: task.description.clone() };
+            (task.id.clone(), brief)
+        };
         let gate = |test: &TestCommand| {
             let name = format!("{} test", test.kind.as_str());
             Gate::of_test(&name, test, Origin::Repository, test_time)
