@@ -55,7 +55,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
     let call = LandingCall { site: &site, cancel: &cancel, args: landing };
     let mut options = call.options(ui)?;
-    options.only = vec![task.clone()];
+    options.rules.only = vec![task.clone()];
     // A run that is at work lands it itself. It cannot know who made the resolution, so it needs a reviewer.
     let run_lock = match lock_run(&site) {
         Err(failure) if options.resolver.is_none() => return Err(failure),

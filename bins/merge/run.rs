@@ -232,8 +232,8 @@ impl LandingCall<'_> {
         let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
             tickets.partition(|stored| stored.ticket.into == *target);
         let mut options = self.options(ui)?;
-        options.policy = args.policy;
-        options.only = request.tasks.to_vec();
+        options.rules.policy = args.policy;
+        options.rules.only = request.tasks.to_vec();
         options.forced = request.forced.iter().cloned().collect();
         let mut all = QueueReport::default();
         if request.into.is_none() {

@@ -346,7 +346,7 @@ fn test_in_scratch(
         tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
     }
     let scratch = lanes.pool.scratch("phase", commit)?;
-    lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
+    lanes.pool.refresh(&scratch, commit, &lanes.queue.merge.keep)?;
     let (place, orphan_lock, _lock) = scratch.into_parts();
     let on_event = reports.clone();
     let mut context = tools.task_context(&place, orphan_lock, move |event| {
@@ -357,7 +357,7 @@ fn test_in_scratch(
     let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
     context.base_counter = tools.base_counter();
     let result = phase::test(&mut context, &mut recorder, phase, before, written);
-    lanes.pool.remember_kept(&place, &lanes.queue.keep);
+    lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
     other_repos.append(&mut context.test_only_repos);
     Ok(result?)

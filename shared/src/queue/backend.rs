@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gate, GateVerdict, Parking, QueueError, QueueEvent, Ticket, TicketState};
+use super::{Gate, GateVerdict, LoggedOutcome, Parking, QueueError, QueueEvent, Ticket, TicketState};
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
@@ -77,15 +77,6 @@ pub enum RememberedResults {
     Passed,
 }
 
-/// Why a ticket is closed without landing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
-    /// It would change nothing.
-    NoChange,
-    /// Enough others have landed.
-    NotChosen,
-}
-
 /// The result of publishing a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
@@ -141,8 +132,8 @@ pub trait QueueBackend {
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError>;
     /// Stores the state of a ticket.
     fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError>;
-    /// Removes a ticket that does not land from the queue.
-    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
+    /// Removes a ticket that does not land from the queue, and logs why.
+    fn close(&mut self, ticket: &Ticket, outcome: LoggedOutcome) -> Result<(), QueueError>;
     /// Keeps a person's resolution that has failed a gate, so that the person can correct it. Says where it is.
     fn keep_resolution(&mut self, _ticket: &Ticket) -> Result<Option<String>, QueueError> {
         Ok(None)

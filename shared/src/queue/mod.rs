@@ -22,8 +22,8 @@ mod ticket;
 
 pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
 pub use backend::{
-    Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries,
-    RememberedResults, Resolution,
+    EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries, RememberedResults,
+    Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, waits_for};
@@ -33,7 +33,7 @@ pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{
     GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
-pub use options::{Afterwards, Distrusted, Landing, QueueMemory, QueueOptions, QueuePlan};
+pub use options::{Distrusted, QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
@@ -115,14 +115,7 @@ impl<'a> Queue<'a> {
         self.list_copied_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
         let parking = git_queue.land_parked()?;
-        let rules = DrainRules {
-            batch: options.batch,
-            red_target: options.red_target,
-            resolve_attempts: options.resolve_attempts,
-            policy: options.policy,
-            only: options.only.clone(),
-        };
-        let mut report = Drain::new(&mut git_queue, rules).run()?;
+        let mut report = Drain::new(&mut git_queue, options.rules.clone()).run()?;
         report.parking = report.parking.or(parking);
         if report.gate_runs > 0 {
             git_queue.forget_old_results()?;

@@ -6,15 +6,15 @@ mod blame;
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    Batch, Closing, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, Merged, NextLanding, Published,
-    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket, TicketOutcome,
-    TicketState, arrange,
+    Batch, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, LoggedOutcome, Merged, NextLanding,
+    Published, QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket,
+    TicketOutcome, TicketState, arrange,
 };
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
     queue::{QueueView, advice::ALL_OR_NOTHING, describe_broken},
-    settings::RedTarget,
+    settings::{MergeSettings, RedTarget},
 };
 
 /// The rules of a drain.
@@ -30,6 +30,19 @@ pub struct DrainRules {
     pub policy: LandingPolicy,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
+}
+
+impl DrainRules {
+    /// What the settings say: all tasks that pass land.
+    #[must_use]
+    pub fn new(merge: &MergeSettings) -> Self {
+        Self {
+            batch: merge.batch.into(),
+            red_target: merge.red_target,
+            resolve_attempts: merge.resolve_attempts,
+            ..Self::default()
+        }
+    }
 }
 
 /// How often a landing is tried if the target moves meanwhile.
@@ -245,7 +258,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             match self.backend.merge(onto, ticket)? {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
-                    self.backend.close(ticket, Closing::NoChange)?;
+                    self.backend.close(ticket, LoggedOutcome::NoChange)?;
                     self.settle(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(conflicts) if !stack.is_empty() => {
@@ -390,7 +403,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Closes a ticket because enough others have landed.
     fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        self.backend.close(ticket, Closing::NotChosen)?;
+        self.backend.close(ticket, LoggedOutcome::NotChosen)?;
         self.settle(ticket, TicketOutcome::NotChosen { policy: self.rules.policy });
         Ok(())
     }

@@ -207,7 +207,7 @@ impl GitQueue<'_> {
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
-        pool.refresh(&scratch, commit, &self.options.keep)?;
+        pool.refresh(&scratch, commit, &self.options.merge.keep)?;
         for note in take_left_out() {
             (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
         }
@@ -227,7 +227,7 @@ impl GitQueue<'_> {
         let config_guard = self.options.config_guard.clone();
         let (ended, violation) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
-        pool.remember_kept(&place, &self.options.keep);
+        pool.remember_kept(&place, &self.options.merge.keep);
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
         if let Some(violation) = &violation {
             let words = format!("the result of the gate '{}' does not count: {violation}", gate.name);

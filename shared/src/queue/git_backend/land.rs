@@ -18,7 +18,7 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
-        Afterwards, Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
+        Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
         TicketState, store::OutcomeWritten, target::MoveResult,
     },
 };
@@ -217,7 +217,7 @@ impl GitQueue<'_> {
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
                 self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
-                if self.options.afterwards == Afterwards::Delete {
+                if self.options.merge.delete_branches {
                     self.delete_branches(steps)?;
                 }
                 Ok(Published::Landed)

@@ -28,9 +28,9 @@ use other_repos::{OtherLanding, words_of_absent};
 use read_and_repair::{KnownRun, Seen};
 
 use super::{
-    Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published,
-    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store,
-    StoredTicket, Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
+    EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published, QueueBackend,
+    QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store, StoredTicket,
+    Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -254,11 +254,7 @@ impl QueueBackend for GitQueue<'_> {
         self.store.log(self.into, &[entry], &[], OutcomeWritten::New)
     }
 
-    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
-        let outcome = match why {
-            Closing::NoChange => LoggedOutcome::NoChange,
-            Closing::NotChosen => LoggedOutcome::NotChosen,
-        };
+    fn close(&mut self, ticket: &Ticket, outcome: LoggedOutcome) -> Result<(), QueueError> {
         self.close_all(&[(ticket.clone(), ticket.source)], outcome, OutcomeWritten::New)
     }
 

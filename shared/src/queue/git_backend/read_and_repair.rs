@@ -113,7 +113,7 @@ impl GitQueue<'_> {
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
             tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
-        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.only).collect();
+        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.rules.only).collect();
         let names: BTreeSet<String> =
             tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
         let branches = self.find_branches(&names)?;

@@ -60,7 +60,7 @@ impl GitQueue<'_> {
         };
         // A person's resolution of an earlier conflict is not thrown away with the work.
         let has_persons_work = ticket.resolved.is_some() && ticket.has_persons_work;
-        if self.options.on_conflict == OnConflict::Reimplement && !has_persons_work {
+        if self.options.merge.on_conflict == OnConflict::Reimplement && !has_persons_work {
             return self.withdraw(ticket);
         }
         // Agents resolve conflicts in the plan's repository only.

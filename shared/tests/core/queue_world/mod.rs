@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, Merged,
-        Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RememberedResults,
-        Resolution, Ticket, TicketState,
+        Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, LoggedOutcome,
+        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView,
+        RememberedResults, Resolution, Ticket, TicketState,
     },
     settings::{Origin, RedTarget},
 };
@@ -359,7 +359,7 @@ impl QueueBackend for World {
         Ok(())
     }
 
-    fn close(&mut self, ticket: &Ticket, _: Closing) -> Result<(), QueueError> {
+    fn close(&mut self, ticket: &Ticket, _: LoggedOutcome) -> Result<(), QueueError> {
         self.tickets.remove(&ticket.task);
         Ok(())
     }
