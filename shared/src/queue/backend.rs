@@ -113,13 +113,15 @@ pub trait QueueBackend {
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
     /// Writes the same merge again, with a message that these gates were not required because they failed before.
     fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError>;
-    /// Runs gates on a commit, or uses remembered results. Also returns how many were run.
+    /// Runs gates on a commit, or uses remembered results.
     fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError>;
+    ) -> Result<GateVerdict, QueueError>;
+    /// How many gates were run since this was last asked.
+    fn take_gate_runs(&mut self) -> usize;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_to_fail_on_target(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
     /// The landings on the target since the work of a ticket began, oldest first, without the tasks that it needs.

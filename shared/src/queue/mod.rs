@@ -231,6 +231,7 @@ impl<'a> Queue<'a> {
             trees: HashMap::new(),
             stacked: HashMap::new(),
             results: HashMap::new(),
+            gate_runs: 0,
             counted: HashMap::new(),
             denials: HashMap::new(),
             counts_before: None,

@@ -22,7 +22,8 @@ impl<G: QueueBackend> Drain<'_, G> {
             && !builds_on
             && let Some(base) = self.batch.base
             && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
-            && self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? == GateVerdict::Green
+            && self.backend.run_gates(alone.commit, &alone.gates, RememberedResults::Any)?
+                == GateVerdict::Green
         {
             with = landed;
         }
@@ -79,7 +80,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if self.backend.is_cancelled() {
             return Ok(None);
         }
-        Ok(match self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
+        Ok(match self.backend.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
             GateVerdict::Green => Some(true),
             GateVerdict::Red(_) => Some(false),
             GateVerdict::Broken(_) => None,
@@ -99,7 +100,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
+        let verdict =
+            self.backend.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
@@ -174,7 +176,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
     fn test_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
-        match self.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
+        match self.backend.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
             GateVerdict::Red(failing) if !self.fails_on_target(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }

@@ -114,6 +114,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 break;
             }
         }
+        self.report.gate_runs = self.backend.take_gate_runs();
         self.report.is_stopped = self.backend.is_cancelled();
         self.report_rest()?;
         Ok(self.report)
@@ -297,7 +298,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 gates.push(gate.clone());
             }
         }
-        let verdict = self.run_gates(commit, &gates, RememberedResults::Any)?;
+        let verdict = self.backend.run_gates(commit, &gates, RememberedResults::Any)?;
         let GateVerdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
@@ -313,7 +314,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Runs failed gates again. If they pass now, they are reported as flaky.
     fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
-        let again = self.run_gates(commit, gates, RememberedResults::Passed)?;
+        let again = self.backend.run_gates(commit, gates, RememberedResults::Passed)?;
         if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words = format!(
@@ -323,17 +324,6 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             self.backend.report(QueueEvent::Note { words });
         }
         Ok(again)
-    }
-
-    fn run_gates(
-        &mut self,
-        commit: Oid,
-        gates: &[Gate],
-        remembered: RememberedResults,
-    ) -> Result<GateVerdict, QueueError> {
-        let (verdict, runs) = self.backend.run_gates(commit, gates, remembered)?;
-        self.report.gate_runs += runs;
-        Ok(verdict)
     }
 
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {

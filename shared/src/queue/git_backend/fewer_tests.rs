@@ -21,29 +21,28 @@ struct TestedMerges {
 }
 
 impl GitQueue<'_> {
-    /// Why a gate that passed on a commit does not count, because fewer tests ran than before. Also returns how many gates
-    /// were run to find out.
+    /// Why a gate that passed on a commit does not count, because fewer tests ran than before.
     pub(super) fn find_fewer_tests(
         &mut self,
         gate: &Gate,
         gates: &[Gate],
         commit: Oid,
         tally: TestTally,
-    ) -> Result<(Option<String>, usize), QueueError> {
-        let Some(key) = self.count_key(gate) else { return Ok((None, 0)) };
+    ) -> Result<Option<String>, QueueError> {
+        let Some(key) = self.count_key(gate) else { return Ok(None) };
         self.counted.entry(commit).or_default().set(&key, tally);
-        let Some(merges) = self.find_tested_merges(commit) else { return Ok((None, 0)) };
+        let Some(merges) = self.find_tested_merges(commit) else { return Ok(None) };
         if self.allows_fewer(self.find_phase(gate), &merges.tasks) {
-            return Ok((None, 0));
+            return Ok(None);
         }
         let before = self.counts_before()?;
         let known_fall = before.describe_decrease(&key, tally);
         // If nothing is recorded yet, only the target can tell what ran before.
         let is_first = !before.has(&key) && !tally.is_unknown();
-        let (fall, runs) = if known_fall.is_some() || is_first {
+        let fall = if known_fall.is_some() || is_first {
             self.compare_with_base(gate, &key, &merges, known_fall.clone(), tally)?
         } else {
-            (None, 0)
+            None
         };
         let is_empty_phase = || self.find_empty_phase(gate, gates, commit, &before);
         let fall = if known_fall.is_some() { fall } else { fall.or_else(is_empty_phase) };
@@ -52,7 +51,7 @@ impl GitQueue<'_> {
             (None, _) => "the task".to_owned(),
             (Some(_), _) => "a task of the phase".to_owned(),
         };
-        Ok((fall.map(|fall| format!("{fall}; {}", permission_advice(&place))), runs))
+        Ok(fall.map(|fall| format!("{fall}; {}", permission_advice(&place))))
     }
 
     /// Runs a gate without the merges that it tested. Others may have removed the tests: then they are missing there, too.
@@ -63,17 +62,15 @@ impl GitQueue<'_> {
         merges: &TestedMerges,
         fall: Option<String>,
         now: TestTally,
-    ) -> Result<(Option<String>, usize), QueueError> {
+    ) -> Result<Option<String>, QueueError> {
         let base = self.find_counted_base(gate, merges)?;
-        let Some((record, runs)) = self.result_of(gate, base, RememberedResults::Any)? else {
-            return Ok((fall, 0));
-        };
+        let Some(record) = self.result_of(gate, base, RememberedResults::Any)? else { return Ok(fall) };
         if record.answer != Answer::Green && record.tally.is_unknown() {
-            return Ok((fall, runs));
+            return Ok(fall);
         }
         let mut at_base = CommandCounts::default();
         at_base.set(key, record.tally);
-        Ok((at_base.describe_decrease(key, now), runs))
+        Ok(at_base.describe_decrease(key, now))
     }
 
     /// The name under which the tests of a gate are recorded.

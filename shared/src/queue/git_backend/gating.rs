@@ -90,13 +90,11 @@ impl GitQueue<'_> {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
-        let mut runs = 0;
+    ) -> Result<GateVerdict, QueueError> {
         for gate in gates {
-            let Some((result, ran)) = self.result_of(gate, commit, remembered)? else {
-                return Ok((GateVerdict::Broken(absent(gate, commit)), runs));
+            let Some(result) = self.result_of(gate, commit, remembered)? else {
+                return Ok(GateVerdict::Broken(absent(gate, commit)));
             };
-            runs += ran;
             let failing = result.failing(gate, commit);
             match result.answer {
                 Answer::Green => {
@@ -105,44 +103,40 @@ impl GitQueue<'_> {
                         let words = format!("the gate '{}': {denied}", gate.name);
                         denials.extend((!denials.contains(&words)).then_some(words));
                     }
-                    let (fewer, ran) = self.find_fewer_tests(gate, gates, commit, result.tally)?;
-                    runs += ran;
-                    if let Some(why) = fewer {
+                    if let Some(why) = self.find_fewer_tests(gate, gates, commit, result.tally)? {
                         let tail = format!("{why}\n{}", failing.tail);
-                        return Ok((
-                            GateVerdict::Red(Failing { why, tail, ran_fewer: true, ..failing }),
-                            runs,
-                        ));
+                        return Ok(GateVerdict::Red(Failing { why, tail, ran_fewer: true, ..failing }));
                     }
                 }
-                Answer::Red => return Ok((GateVerdict::Red(failing), runs)),
-                Answer::Broken => return Ok((GateVerdict::Broken(failing), runs)),
+                Answer::Red => return Ok(GateVerdict::Red(failing)),
+                Answer::Broken => return Ok(GateVerdict::Broken(failing)),
             }
         }
-        Ok((GateVerdict::Green, runs))
+        Ok(GateVerdict::Green)
     }
 
-    /// The result of a gate for a commit, and how often it was run for it. `None` if its repository is not here.
+    /// The result of a gate for a commit. `None` if its repository is not here.
     pub(super) fn result_of(
         &mut self,
         gate: &Gate,
         commit: Oid,
         remembered: RememberedResults,
-    ) -> Result<Option<(GateRecord, usize)>, QueueError> {
+    ) -> Result<Option<GateRecord>, QueueError> {
         let Some(place) = self.find_gate_place(gate, commit)? else { return Ok(None) };
         let key = (place.tree, gate.key());
         let known = match self.results.get(&key).cloned() {
             Some(result) => Some(result),
             None => self.remembered(gate, place.tree),
         };
-        let (result, runs) = match known {
-            Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => {
-                (result, 0)
+        let result = match known {
+            Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => result,
+            _ => {
+                self.gate_runs += 1;
+                self.run(gate, &place)?
             }
-            _ => (self.run(gate, &place)?, 1),
         };
         self.results.insert(key, result.clone());
-        Ok(Some((result, runs)))
+        Ok(Some(result))
     }
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.

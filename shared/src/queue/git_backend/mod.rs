@@ -8,6 +8,7 @@ mod land;
 mod other_repos;
 mod parked;
 mod read_and_repair;
+mod rejection;
 mod resolution_review;
 mod resolutions;
 mod resolving;
@@ -24,7 +25,7 @@ use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
 use land::MergedTree;
-use other_repos::{OtherLanding, words_of_absent};
+use other_repos::{MergedElsewhere, OtherLanding, words_of_absent};
 use read_and_repair::{KnownRun, Seen};
 
 use super::{
@@ -56,6 +57,8 @@ pub struct GitQueue<'a> {
     pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
     /// Results of gates in this drain, by tree and gate.
     pub(super) results: HashMap<(Oid, String), GateRecord>,
+    /// How many gates were run for this drain.
+    pub(super) gate_runs: usize,
     /// How many tests the gates ran for merges of this drain.
     pub(super) counted: HashMap<Oid, CommandCounts>,
     /// What the sandbox refused to gates that passed for merges of this drain.
@@ -177,8 +180,8 @@ impl QueueBackend for GitQueue<'_> {
             return Ok(Merged::Refused(words_of_absent(&repo)));
         }
         let landings = match self.merge_elsewhere(onto, ticket)? {
-            Ok(landings) => landings,
-            Err(conflicts) => return Ok(Merged::Conflict(conflicts)),
+            MergedElsewhere::Clean(landings) => landings,
+            MergedElsewhere::Conflict(conflicts) => return Ok(Merged::Conflict(conflicts)),
         };
         if landings.is_empty() && tree == self.tree_of(onto)? {
             return Ok(Merged::NoChange);
@@ -210,8 +213,12 @@ impl QueueBackend for GitQueue<'_> {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
+    ) -> Result<GateVerdict, QueueError> {
         self.ask_all(commit, gates, remembered)
+    }
+
+    fn take_gate_runs(&mut self) -> usize {
+        std::mem::take(&mut self.gate_runs)
     }
 
     fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {

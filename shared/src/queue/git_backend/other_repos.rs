@@ -142,6 +142,14 @@ pub(in crate::queue) struct OtherLanding {
     pub(super) commit: Oid,
 }
 
+/// The result of the merges in other repositories.
+pub(super) enum MergedElsewhere {
+    /// What lands there.
+    Clean(Vec<OtherLanding>),
+    /// The conflicts of all of them.
+    Conflict(Vec<MergeConflict>),
+}
+
 /// Whether the branches of other repositories can be moved.
 pub(super) enum OtherMoves {
     /// They can, each to this commit.
@@ -248,7 +256,7 @@ impl GitQueue<'_> {
         &mut self,
         onto: Oid,
         ticket: &Ticket,
-    ) -> Result<Result<Vec<OtherLanding>, Vec<MergeConflict>>, QueueError> {
+    ) -> Result<MergedElsewhere, QueueError> {
         let (mut landings, mut conflicts) = (Vec::new(), Vec::new());
         for (name, source) in &ticket.elsewhere {
             let target = self.require_target(name)?;
@@ -267,7 +275,10 @@ impl GitQueue<'_> {
                 }
             }
         }
-        Ok(if conflicts.is_empty() { Ok(landings) } else { Err(conflicts) })
+        Ok(match conflicts.is_empty() {
+            true => MergedElsewhere::Clean(landings),
+            false => MergedElsewhere::Conflict(conflicts),
+        })
     }
 
     fn require_target(&mut self, name: &RepoName) -> Result<OtherTarget, QueueError> {

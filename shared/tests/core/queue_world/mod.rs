@@ -42,6 +42,7 @@ pub(crate) struct World {
     pub(crate) said: HashMap<BTreeSet<TaskId>, GateVerdict>,
     pub(crate) tested: HashSet<Oid>,
     pub(crate) asked: HashSet<usize>,
+    pub(crate) gate_runs: usize,
     pub(crate) is_in_the_way: bool,
     pub(crate) is_broken: bool,
     pub(crate) is_about_to_move: bool,
@@ -77,6 +78,7 @@ impl World {
             said: HashMap::new(),
             tested: HashSet::new(),
             asked: HashSet::new(),
+            gate_runs: 0,
             is_in_the_way: false,
             is_broken: false,
             is_about_to_move: false,
@@ -167,6 +169,7 @@ impl World {
 
     pub(crate) fn drain(&mut self) -> Result<QueueReport, QueueError> {
         self.said.clear();
+        self.gate_runs = 0;
         if !self.is_in_the_way
             && let Some(parked) = self.parked.take()
         {
@@ -258,7 +261,7 @@ impl QueueBackend for World {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
+    ) -> Result<GateVerdict, QueueError> {
         assert!(!gates.is_empty());
         self.is_stopped |= self.is_stopped_when_asked;
         let tasks = self.tasks(commit);
@@ -274,11 +277,11 @@ impl QueueBackend for World {
         };
         let known = self.said.get(&tree).cloned();
         let known = known.filter(|said| *said == GateVerdict::Green || remembered == RememberedResults::Any);
-        let runs = usize::from(known.is_none());
         let verdict = match known {
             Some(verdict) => verdict,
             None => {
                 self.effect()?;
+                self.gate_runs += 1;
                 let flaky: Vec<usize> = tasks
                     .iter()
                     .map(number)
@@ -296,7 +299,11 @@ impl QueueBackend for World {
             self.tested.insert(commit);
         }
         self.said.insert(tree, verdict.clone());
-        Ok((verdict, runs))
+        Ok(verdict)
+    }
+
+    fn take_gate_runs(&mut self) -> usize {
+        std::mem::take(&mut self.gate_runs)
     }
 
     fn is_known_to_fail_on_target(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
