@@ -89,7 +89,8 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
         listed.push(Listed { ticket: ticket.clone(), reason, advice: None });
     };
     for at in &line.ready {
-        list(&tickets[*at], tickets[*at].held.clone().or(tickets[*at].resolution()));
+        let ticket = &tickets[*at];
+        list(ticket, ticket.reason().or(ticket.resolution()));
     }
     for (at, needs) in &line.waiting {
         list(&tickets[*at], Some(waits_for(needs, &tickets)));
@@ -242,9 +243,6 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
-        TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(listed.ticket.advice_while_held(|verb| site.command(verb)))
-        }
         TicketState::Red { ran_fewer, .. } if listed.ticket.is_incomplete(run) => {
             let land = site.by_force(&listed.ticket);
             let accept = format!("or accept that fewer tests run: {land} --allow fewer-tests");
@@ -275,7 +273,10 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
         TicketState::Withheld { .. } | TicketState::Parked { .. } => listed.advice.clone(),
-        TicketState::Waiting => Some(format!("land what is waiting with: {}", site.command("run"))),
+        TicketState::Waiting => {
+            let held = listed.ticket.advice_while_held(|verb| site.command(verb));
+            held.or_else(|| Some(format!("land what is waiting with: {}", site.command("run"))))
+        }
         TicketState::Conflict { .. } => None,
     }
 }

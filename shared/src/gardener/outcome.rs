@@ -48,7 +48,9 @@ pub(super) fn explain_ticket(ticket: &Ticket) -> Option<Unlanded> {
     let (why, needs_person, command) = match &ticket.state {
         TicketState::Conflict { conflicts, .. } => (words_on_conflicts(conflicts), true, command),
         TicketState::Red { .. } => (ticket.reason()?, false, command),
-        TicketState::Waiting => (ticket.held.clone()?, !ticket.waits_for_all(), LandingCommand::Status),
+        TicketState::Waiting => {
+            (ticket.held.as_ref()?.to_string(), !ticket.waits_for_all(), LandingCommand::Status)
+        }
         _ => (ticket.trouble()?, true, command),
     };
     Some(Unlanded { task: ticket.task.clone(), why, needs_person, command })

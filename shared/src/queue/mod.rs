@@ -14,11 +14,13 @@ mod git_backend;
 mod options;
 mod other_branches;
 mod policy;
+mod reasons;
 mod report;
 mod resolver;
 mod store;
 mod target;
 mod ticket;
+mod ticket_facts;
 
 pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
 pub use backend::{
@@ -36,6 +38,7 @@ pub use git_backend::{
 pub use options::{Distrusted, QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
+pub use reasons::{GateFault, HoldReason, WithheldReason};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Brief, Resolver};
 pub(crate) use store::queue_refs;

@@ -5,8 +5,8 @@ use super::{Drain, RedTarget, RedTicket};
 use crate::{
     name::{Oid, TaskId},
     queue::{
-        Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
-        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        Failing, Gate, GateVerdict, HoldReason, LandingStep, Merged, Published, QueueBackend, QueueError,
+        QueueEvent, RememberedResults, Ticket, TicketOutcome, TicketState,
     },
 };
 
@@ -88,7 +88,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 
     /// Stores in the ticket why it could not be tested, so that people see it after this process has ended.
-    pub(super) fn store_reason(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+    pub(super) fn store_reason(&mut self, ticket: &Ticket, why: HoldReason) -> Result<(), QueueError> {
         let ticket = Ticket { held: Some(why), ..ticket.clone() };
         self.backend.set_state(&ticket, TicketState::Waiting)
     }
@@ -222,8 +222,8 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 /// Why a ticket waits whose gate fails on the target too.
-pub(super) fn fails_on_target_reason(failing: &Failing) -> String {
-    format!("the gate '{}{FAILS_ON_TARGET}", failing.gate.name)
+pub(super) fn fails_on_target_reason(failing: &Failing) -> HoldReason {
+    HoldReason::FailsOnTarget { gate: failing.gate.name.clone() }
 }
 
 fn red_state(failing: &Failing, with: &[TaskId]) -> TicketState {

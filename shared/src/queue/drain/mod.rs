@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, advice::ALL_OR_NOTHING, describe_broken},
+    queue::{HoldReason, QueueView, reasons::describe_all_or_nothing},
     settings::{MergeSettings, RedTarget},
 };
 
@@ -227,7 +227,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Settles a ticket that cannot land in another repository.
     pub(super) fn settle_blocked(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
-        self.store_reason(ticket, why.clone())?;
+        self.store_reason(ticket, HoldReason::Other(why.clone()))?;
         self.settle(ticket, TicketOutcome::Blocked { why });
         Ok(())
     }
@@ -356,7 +356,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_at_broken_gate(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            self.store_reason(&step.ticket, describe_broken(failing))?;
+            self.store_reason(&step.ticket, HoldReason::no_result(failing))?;
             self.settle(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
@@ -422,8 +422,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                let reason = format!("{ALL_OR_NOTHING}{why}");
-                self.store_reason(ticket, format!("it waits for {reason}"))?;
+                self.store_reason(ticket, HoldReason::AllOrNothing { why: why.to_owned() })?;
+                let reason = describe_all_or_nothing(why);
                 self.settle(ticket, TicketOutcome::Waiting { reason });
             }
         }
@@ -533,6 +533,6 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         }
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
-        TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
+        TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.to_string() },
     }
 }

@@ -22,7 +22,7 @@ use crate::{
         ConcurrentChildren, KnownRed, PipelineError, Redaction, TestObservation, TestTally, ran_no_tests,
     },
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Failing, GATES, Gate, GateVerdict, QueueError, RememberedResults, Ticket},
+    queue::{Failing, GATES, Gate, GateFault, GateVerdict, QueueError, RememberedResults, Ticket},
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -58,6 +58,8 @@ pub(in crate::queue) struct GateRecord {
     commit: Oid,
     tree: Oid,
     why: String,
+    #[serde(skip)]
+    fault: GateFault,
     seconds: f64,
     time: i64,
     log: String,
@@ -262,6 +264,7 @@ impl GitQueue<'_> {
             commit,
             tree,
             why,
+            fault: find_fault(&ended.ending),
             seconds: ended.took.as_secs_f64(),
             time: (self.options.clock)(),
             log,
@@ -349,6 +352,7 @@ impl GateRecord {
             gate: gate.clone(),
             commit,
             why: self.why.clone(),
+            fault: self.fault,
             log: self.log.clone(),
             tail: self.tail.clone(),
             ran_fewer: false,
@@ -376,6 +380,15 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
         Ending::Exited(0) => (Answer::Green, why),
         Ending::Exited(_) => (Answer::Red, why),
         _ => (Answer::Broken, why),
+    }
+}
+
+/// What kept a gate from giving a result, if it gave none.
+fn find_fault(ending: &Ending) -> GateFault {
+    match ending {
+        Ending::Exited(127) => GateFault::Missing,
+        Ending::TimedOut { .. } => GateFault::TooSlow,
+        _ => GateFault::Other,
     }
 }
 

@@ -139,7 +139,7 @@ impl GitQueue<'_> {
             let fresh = self.refreshed(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;
             let withheld = match &fresh.state {
-                TicketState::Withheld { why } => Some(why.clone()),
+                TicketState::Withheld { why } => Some(why.to_string()),
                 _ => fresh.trouble(),
             };
             if let Some(why) = withheld {

@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, LoggedOutcome,
-        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView,
-        RememberedResults, Resolution, Ticket, TicketState,
+        Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateFault, GateVerdict, LandingStep,
+        LoggedOutcome, Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport,
+        QueueView, RememberedResults, Resolution, Ticket, TicketState,
     },
     settings::{Origin, RedTarget},
 };
@@ -270,6 +270,7 @@ impl QueueBackend for World {
             gate: gate(),
             commit,
             why: String::new(),
+            fault: GateFault::Other,
             log: String::new(),
             tail: String::new(),
             ran_fewer: false,
