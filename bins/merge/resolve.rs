@@ -3,8 +3,6 @@
 //! Both are one command. A ticket is a ref that any process of the user can write, so a later command could not
 //! distinguish a person's resolution from a forged one, and would have it reviewed.
 
-use std::collections::HashSet;
-
 use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
@@ -22,7 +20,8 @@ use super::{
     document::RunDocument,
     open::OpenQueue,
     run::{LandingCall, end_session_after, lock_run, report_notices},
-    show, words,
+    show,
+    words::OutcomeReporter,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -62,21 +61,13 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let mut listed = HashSet::new();
-    let mut reporter = |event: QueueEvent| {
-        let is_new = match &event {
-            QueueEvent::Settled { ticket, outcome } => listed.insert(words::short_sentence(ticket, outcome)),
-            _ => true,
-        };
-        if !landing.quiet {
-            words::report(ui, &site, &event, is_new);
-        }
-    };
+    let mut reporter = OutcomeReporter::new(&site, landing.quiet);
+    let mut report_event = |event: QueueEvent| reporter.report(&event, ui);
     // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
     let handover = queue
-        .hand_over(task, other_files, &options, &mut reporter)
+        .hand_over(task, other_files, &options, &mut report_event)
         .map_err(|error| site.explain(error, &into_option(args)))?;
     if let Handover::OtherFiles(path, others) = &handover
         && !landing.scope.json
@@ -88,7 +79,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if handover != Handover::Taken || run_lock.is_none() {
         return say(task, &handover, &site, args, ui);
     }
-    let report = queue.drain(&options, &mut reporter);
+    let report = queue.drain(&options, &mut report_event);
     report_notices(ui);
     let mut report = report?;
     end_session_after(&site, &report)?;

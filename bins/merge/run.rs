@@ -29,7 +29,11 @@ use arborist_core::{
 use clap::{Args, CommandFactory};
 
 use super::{
-    MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, unqueued, withheld, words,
+    MergeArgs, QueueScopeArgs, add,
+    document::RunDocument,
+    open::OpenQueue,
+    unqueued, withheld,
+    words::{self, OutcomeReporter},
 };
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -241,28 +245,15 @@ impl LandingCall<'_> {
         }
         if !here.is_empty() {
             let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
-            let (mut told, mut settled) = (HashSet::new(), HashSet::new());
-            let mut reporter = |event: QueueEvent| {
-                if let QueueEvent::Settled { outcome, .. } = &event
-                    && matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. })
-                    && options.leaves_conflicts()
-                {
-                    // It is escalated soon, and reported then.
-                    return;
+            let mut reporter = OutcomeReporter::new(site, args.quiet);
+            let report = queue.drain(&options, &mut |event| {
+                let is_open = matches!(&event, QueueEvent::Settled { outcome, .. }
+                    if matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. }));
+                // It is escalated soon, and reported then.
+                if !(is_open && options.leaves_conflicts()) {
+                    reporter.report(&event, ui);
                 }
-                // A landing that is tried again may end in the same way.
-                let is_new = match &event {
-                    QueueEvent::Settled { ticket, outcome } => {
-                        settled.insert(ticket.task.clone());
-                        told.insert(words::short_sentence(ticket, outcome))
-                    }
-                    _ => true,
-                };
-                if !args.quiet {
-                    words::report(ui, site, &event, is_new);
-                }
-            };
-            let report = queue.drain(&options, &mut reporter);
+            });
             report_notices(ui);
             let report = report?;
             let is_open = |outcome: &TicketOutcome| {
@@ -271,13 +262,13 @@ impl LandingCall<'_> {
             };
             // The drain ended before it escalated these.
             for (ticket, outcome) in report.outcomes.iter().filter(|(_, outcome)| is_open(outcome)) {
-                if !args.quiet && !settled.contains(&ticket.task) {
+                if !args.quiet && !reporter.has_settled(&ticket.task) {
                     ui.err(&format!("{}\n", words::sentence(ticket, outcome)));
                 }
             }
             let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
                 matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
-                    && !settled.contains(&ticket.task)
+                    && !reporter.has_settled(&ticket.task)
             };
             // Nothing was reported about conflicts that were known before.
             for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
