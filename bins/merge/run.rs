@@ -370,9 +370,9 @@ impl LandingCall<'_> {
             {
                 advice.lines().for_each(|line| ui.hint(line));
             } else {
-                ui.hint(&format!("to land it, run: {}", parking.command));
+                ui.hint(&format!("to land it, run: {}", parking.way.command()));
             }
-            if parking.command.contains("stash") {
+            if parking.way.get_back().is_some() {
                 ui.hint(GET_BACK);
                 ui.hint(&format!("or commit your changes, then run: {run}"));
             }

@@ -46,8 +46,8 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, accept_others_commits,
-    advice_to_commit_resolved, advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
+    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_others_commits,
+    advice_to_commit_resolved, advice_to_unpark, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 

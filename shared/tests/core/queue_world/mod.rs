@@ -10,7 +10,7 @@ use arborist_core::{
     queue::{
         Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateFault, GateVerdict, LandingStep,
         LoggedOutcome, Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport,
-        QueueView, RememberedResults, Resolution, Ticket, TicketState,
+        QueueView, RememberedResults, Resolution, Ticket, TicketState, UnparkWay,
     },
     settings::{Origin, RedTarget},
 };
@@ -347,7 +347,7 @@ impl QueueBackend for World {
             }
             return Ok(Published::Parked(Parking {
                 why: String::new(),
-                command: String::new(),
+                way: UnparkWay::Run(String::new()),
                 obstacle: None,
             }));
         }
