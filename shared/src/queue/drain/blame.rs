@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Notes a ticket that fails alone on top of what has landed. If it passes without what landed of its batch, the
-    /// two do not work together, and neither is bad in itself.
+    /// Remembers a ticket that fails alone on the current target. If it passes without the tasks of this batch that have
+    /// already landed, the two are reported as an interaction.
     pub(super) fn note_red(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
         let ticket = &step.ticket;
         let landed = self.batch.landed.clone();
@@ -42,7 +42,8 @@ impl<G: QueueBackend> Drain<'_, G> {
                 }
                 self.mark_red(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
-                // A failure in another repository does not hold up tickets that changed nothing there.
+                // Nothing may land on a target that fails, so the whole drain ends. A failure in another repository does
+                // not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
                 self.store_reason(&ticket, fails_on_target_reason(&failing))?;
                 self.settle(&ticket, TicketOutcome::FailsOnTarget { failing });

@@ -137,6 +137,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         let size = if view.is_gated {
             self.rules.batch.size(view.recent.tries, view.recent.reds)
         } else {
+            // Without gates nothing can fail, so all land together.
             usize::MAX
         };
         // Named tasks may have landed in an earlier drain. Without names, only those of this drain count.
@@ -432,7 +433,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Tries to resolve the next conflict. Returns whether there is something to try again.
+    /// Tries to resolve the next conflict. Returns whether to go on: a ticket may land, or the conflict may be tried again.
     fn resolve_next(&mut self) -> Result<bool, QueueError> {
         for ticket in self.backend.repair_and_read()?.tickets {
             if !matches!(ticket.state, TicketState::Conflict { escalated: false, .. }) {

@@ -11,7 +11,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    GitQueue,
+    DrainMerge, GitQueue,
     other_repos::{GatePlace, absent},
 };
 use crate::{
@@ -100,8 +100,9 @@ impl GitQueue<'_> {
             let failing = result.failing(gate, commit);
             match result.answer {
                 Answer::Green => {
-                    if let Some(denied) = &result.denied {
-                        let denials = self.denials.entry(commit).or_default();
+                    if let Some(denied) = &result.denied
+                        && let Some(DrainMerge { denials, .. }) = self.merges.get_mut(&commit)
+                    {
                         let words = format!("the gate '{}': {denied}", gate.name);
                         denials.extend((!denials.contains(&words)).then_some(words));
                     }
@@ -171,12 +172,11 @@ impl GitQueue<'_> {
             Some(seen) => Some(seen.position.tip()),
             None => self.repository.find_branch(self.into)?,
         };
-        let (mut tasks, mut base) = (Vec::new(), commit);
-        while let Some((onto, task)) = self.stacked.get(&base).filter(|_| Some(base) != tip) {
-            tasks.push(task.as_str());
-            base = *onto;
-        }
-        tasks.reverse();
+        let merges = self.merges_below(commit).take_while(|(at, _)| Some(*at) != tip);
+        let mut merges: Vec<&DrainMerge> = merges.map(|(_, merge)| merge).collect();
+        let base = merges.last().map_or(commit, |merge| merge.onto);
+        merges.reverse();
+        let tasks: Vec<&str> = merges.iter().map(|merge| merge.task.as_str()).collect();
         let tasks = match tasks.split_last() {
             None if Some(base) == tip => return Ok(format!("{} ({short})", self.into)),
             None => return Ok(format!("{} at {short}", self.into)),
@@ -407,7 +407,7 @@ impl GitQueue<'_> {
     pub(super) fn known_red(&self, ticket: &Ticket, onto: Oid) -> Result<KnownRed, QueueError> {
         let Some(run) = self.history() else { return Ok(KnownRed::default()) };
         let mut known = KnownRed::before_run(self.repository, run)?;
-        let mut there = self.stacked_below(onto);
+        let mut there: HashSet<&TaskId> = self.merges_below(onto).map(|(_, merge)| &merge.task).collect();
         there.insert(&ticket.task);
         let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
         for (red, find_fixing_tasks) in &self.options.plan.tests_first {
@@ -416,16 +416,5 @@ impl GitQueue<'_> {
             known = own.map_or(known.clone(), |own| known.join(&own));
         }
         Ok(known)
-    }
-
-    /// The tasks of the merges below a commit that have not landed yet.
-    fn stacked_below(&self, onto: Oid) -> HashSet<&TaskId> {
-        let mut tasks = HashSet::new();
-        let mut next = onto;
-        while let Some((below, task)) = self.stacked.get(&next) {
-            tasks.insert(task);
-            next = *below;
-        }
-        tasks
     }
 }

@@ -53,20 +53,14 @@ pub struct GitQueue<'a> {
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, StoredTicket>,
     pub(super) trees: HashMap<Oid, Oid>,
-    /// The merges of this drain: the commit below each of them, and its task.
-    pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
+    /// The merges of this drain, and those that were found parked.
+    pub(super) merges: HashMap<Oid, DrainMerge>,
     /// Results of gates in this drain, by tree and gate.
     pub(super) results: HashMap<(Oid, String), GateRecord>,
     /// How many gates were run for this drain.
     pub(super) gate_runs: usize,
-    /// How many tests the gates ran for merges of this drain.
-    pub(super) counted: HashMap<Oid, CommandCounts>,
-    /// What the sandbox refused to gates that passed for merges of this drain.
-    pub(super) denials: HashMap<Oid, Vec<String>>,
     /// How many tests ran before, and the tip of the target that this is about.
     pub(super) counts_before: Option<(Option<Oid>, CommandCounts)>,
-    /// What merges of this drain bring to other repositories, until they have landed.
-    pub(super) landings: HashMap<Oid, Vec<OtherLanding>>,
     /// Other repositories that were opened in this drain.
     pub(super) other_repos: HashMap<RepoName, Repository>,
     /// The last view, as long as nothing has changed since.
@@ -75,7 +69,43 @@ pub struct GitQueue<'a> {
     pub(super) run: Option<KnownRun>,
 }
 
+/// What a drain knows about one of its merge commits.
+#[derive(Debug, Clone)]
+pub(super) struct DrainMerge {
+    /// The commit that it is on top of.
+    onto: Oid,
+    task: TaskId,
+    /// What it brings to other repositories; `None` once it has landed or is parked.
+    landings: Option<Vec<OtherLanding>>,
+    /// How many tests its gates ran.
+    counted: CommandCounts,
+    /// What the sandbox refused to its gates that passed.
+    denials: Vec<String>,
+}
+
+impl DrainMerge {
+    fn new(onto: Oid, task: TaskId, landings: Option<Vec<OtherLanding>>) -> Self {
+        Self { onto, task, landings, counted: CommandCounts::default(), denials: Vec::new() }
+    }
+}
+
 impl<'a> GitQueue<'a> {
+    /// The merges of this drain from `commit` down to the target, each with its commit.
+    fn merges_below(&self, commit: Oid) -> impl Iterator<Item = (Oid, &DrainMerge)> {
+        let find = |at: Oid| self.merges.get(&at).map(|merge| (at, merge));
+        std::iter::successors(find(commit), move |(_, merge)| find(merge.onto))
+    }
+
+    /// The same, without those that have landed or are parked.
+    fn open_merges_below(&self, commit: Oid) -> impl Iterator<Item = &DrainMerge> {
+        self.merges_below(commit).map(|(_, merge)| merge).take_while(|merge| merge.landings.is_some())
+    }
+
+    /// What a merge of this drain brings to other repositories.
+    fn landings_of(&self, merge: Oid) -> &[OtherLanding] {
+        self.merges.get(&merge).and_then(|merge| merge.landings.as_deref()).unwrap_or_default()
+    }
+
     fn target(&self) -> Target<'a> {
         Target::new(self.repository, self.into)
     }
@@ -204,7 +234,7 @@ impl QueueBackend for GitQueue<'_> {
         );
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
-        let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
+        let landings = self.landings_of(step.commit).to_vec();
         self.write_merge(MergedTree { onto, tree }, &step.ticket, landings, &step.gates, red)
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    GitQueue,
+    DrainMerge, GitQueue,
     rejection::{Rejection, reject},
     resolution_review::Resolved,
 };
@@ -91,7 +91,7 @@ impl GitQueue<'_> {
                     gates.push(gate);
                 }
             }
-            self.stacked.insert(commit, (before, ticket.task));
+            self.merges.insert(commit, DrainMerge::new(before, ticket.task, None));
             before = commit;
         }
         let counted = self.gate_runs;
