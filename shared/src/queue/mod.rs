@@ -16,7 +16,7 @@ mod other_branches;
 mod policy;
 mod reasons;
 mod report;
-mod resolver;
+mod resolver_prompt;
 mod store;
 mod target;
 mod ticket;
@@ -40,7 +40,7 @@ pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
 pub use reasons::{GateFault, HoldReason, WithheldReason};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
-pub use resolver::{Brief, Resolver};
+pub use resolver_prompt::{Brief, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,

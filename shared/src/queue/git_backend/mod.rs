@@ -1,9 +1,9 @@
 //! The [`QueueBackend`] that works on a repository.
 
+mod do_again;
 mod fewer_tests;
 mod gating;
 mod guarded_refs;
-mod handover;
 mod land;
 mod other_repos;
 mod parked;
@@ -11,15 +11,15 @@ mod read_and_repair;
 mod rejection;
 mod resolution_review;
 mod resolutions;
-mod resolving;
-mod withdrawing;
+mod resolve_by_agent;
+mod resolve_by_person;
 
 pub use gating::GateResults;
-pub use handover::{Handover, OtherFiles, opened_for};
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
+pub use resolve_by_person::{Handover, OtherFiles, opened_for};
 
 use std::{collections::HashMap, path::Path};
 

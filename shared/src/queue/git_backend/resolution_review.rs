@@ -4,7 +4,7 @@
 use super::{
     GitQueue,
     rejection::{Rejection, reject},
-    resolving::{AgentWork, REVIEW},
+    resolve_by_agent::{AgentWork, REVIEW},
 };
 use crate::{
     git::{Merge, OtherWriters, TreeChange},

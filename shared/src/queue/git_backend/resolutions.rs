@@ -7,10 +7,10 @@ use std::{
 
 use super::{
     GitQueue,
-    handover::place_of,
     rejection::{Rejection, reject},
     resolution_review::Resolved,
-    resolving::{AgentWork, ResolverCalls},
+    resolve_by_agent::{AgentWork, ResolverCalls},
+    resolve_by_person::place_of,
 };
 use crate::{
     name::Oid,

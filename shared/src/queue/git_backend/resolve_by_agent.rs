@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::{
     GitQueue,
-    handover::{UnfinishedMerge, place_of},
     other_repos::MergedElsewhere,
     rejection::{Rejection, reject},
     resolution_review::Resolved,
+    resolve_by_person::{UnfinishedMerge, place_of},
 };
 use crate::{
     agent::{CallOutcome, Request, RunnerKind},
@@ -19,7 +19,7 @@ use crate::{
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, Violations},
     queue::{
         QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver, Ticket, TicketState,
-        resolver::ConflictPrompt,
+        resolver_prompt::ConflictPrompt,
     },
     settings::OnConflict,
     worktree::{Pool, Scratch},
