@@ -287,7 +287,7 @@ impl RunDocument {
             outcomes: report.outcomes.iter().map(outcome).collect(),
             gate_runs: report.gate_runs,
             flaky: report.flaky.clone(),
-            bring_up: report.parking.as_ref().map(|parking| parking.command.clone()),
+            bring_up: report.parking.as_ref().map(|parking| parking.way.command()),
         }
     }
 }

@@ -141,7 +141,7 @@ enum Verb {
     /// Queue the branches of finished tasks
     Add(AddVerb),
     /// List queued tasks, in the order in which they will be tried
-    List(ListArgs),
+    List(QueueScopeArgs),
     /// Show the state of the queue or of one task
     Status(StatusArgs),
     /// Land all tasks that can land
@@ -173,12 +173,6 @@ pub(crate) struct QueueScopeArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Args)]
-struct ListArgs {
-    #[command(flatten)]
-    scope: QueueScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -229,7 +223,7 @@ pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
     match args.verb {
         None => run::land(&args.tasks, &args.landing, ui),
         Some(Verb::Add(verb)) => add::run(&verb.add, &verb.scope, ui),
-        Some(Verb::List(args)) => show::list(&args.scope, ui),
+        Some(Verb::List(args)) => show::list(&args, ui),
         Some(Verb::Status(args)) => show::status(&args.scope, args.task.as_ref(), ui),
         Some(Verb::Run(args)) => run::run(&args, ui),
         Some(Verb::Drop(args)) => tickets::drop(&args.scope, &args.tasks, ui),

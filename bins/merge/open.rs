@@ -50,7 +50,7 @@ impl OpenQueue {
     /// Like [`Self::open`], but for landing: history that a shallow clone lacks is fetched, which is reported.
     pub(super) fn open_to_land(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let site = Self::open(args, ui)?;
-        let is_readable = || match site.try_scan(CommitSource::Fresh)? {
+        let is_readable = || match Run::scan(&site.repository, site.run_scope()?, CommitSource::Fresh) {
             Err(HistoryError::Shallow { .. }) => Ok(false),
             // Any other error is reported when the history is needed.
             _ => Ok::<_, Failure>(true),
@@ -150,7 +150,7 @@ impl OpenQueue {
     /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
     /// for which it is. `verb` is the verb of the command that failed.
     pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
-        let log = show::entries(self, show::ALL).unwrap_or_default();
+        let log = show::entries(self, None).unwrap_or_default();
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
@@ -205,7 +205,7 @@ impl OpenQueue {
 
     /// Like [`Self::scan`], and also returns the tasks with work on their own branches that no record mentions.
     pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
-        let mut run = self.try_scan(reading)??;
+        let mut run = Run::scan(&self.repository, self.run_scope()?, reading)?;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
         if let Ok(settings) = self.settings(&run) {
             compare_for_display(&self.repository, &settings, &mut run)?;
@@ -213,11 +213,12 @@ impl OpenQueue {
         Ok((run, unrecorded))
     }
 
-    fn try_scan(&self, reading: CommitSource) -> Result<Result<Run, HistoryError>, Failure> {
+    /// The run with what is parked for its branch.
+    fn run_scope(&self) -> Result<RunScope, Failure> {
         let branch = self.scope.branch.clone();
         let position = Target::new(&self.repository, &branch).find()?;
         let tip = position.map(|position| position.tip()).or(self.scope.tip);
-        Ok(Run::scan(&self.repository, RunScope { branch, tip }, reading))
+        Ok(RunScope { branch, tip })
     }
 
     /// Refuses uncommitted changes to the settings, because their gates would not be the ones that run.

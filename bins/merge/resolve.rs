@@ -3,8 +3,6 @@
 //! Both are one command. A ticket is a ref that any process of the user can write, so a later command could not
 //! distinguish a person's resolution from a forged one, and would have it reviewed.
 
-use std::collections::HashSet;
-
 use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
@@ -21,8 +19,9 @@ use super::{
     ResolveArgs,
     document::RunDocument,
     open::OpenQueue,
-    run::{conclude, end_session_after, exit_after, lock_run, options, report_notices},
-    show, words,
+    run::{LandingCall, end_session_after, lock_run, report_notices},
+    show,
+    words::OutcomeReporter,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -53,29 +52,22 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     };
     require_target(&site, args, &ticket)?;
     let cancel = watch_signals();
-    let mut options = options(&site, &cancel, landing, ui)?;
-    options.only = vec![task.clone()];
+    let call = LandingCall { site: &site, cancel: &cancel, args: landing };
+    let mut options = call.options(ui)?;
+    options.rules.only = vec![task.clone()];
     // A run that is at work lands it itself. It cannot know who made the resolution, so it needs a reviewer.
     let run_lock = match lock_run(&site) {
         Err(failure) if options.resolver.is_none() => return Err(failure),
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let mut listed = HashSet::new();
-    let mut reporter = |event: QueueEvent| {
-        let is_new = match &event {
-            QueueEvent::Settled { ticket, outcome } => listed.insert(words::short_sentence(ticket, outcome)),
-            _ => true,
-        };
-        if !landing.quiet {
-            words::report(ui, &site, &event, is_new);
-        }
-    };
+    let mut reporter = OutcomeReporter::new(&site, landing.quiet);
+    let mut report_event = |event: QueueEvent| reporter.report(&event, ui);
     // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
     let handover = queue
-        .hand_over(task, other_files, &options, &mut reporter)
+        .hand_over(task, other_files, &options, &mut report_event)
         .map_err(|error| site.explain(error, &into_option(args)))?;
     if let Handover::OtherFiles(path, others) = &handover
         && !landing.scope.json
@@ -87,7 +79,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if handover != Handover::Taken || run_lock.is_none() {
         return say(task, &handover, &site, args, ui);
     }
-    let report = queue.drain(&options, &mut reporter);
+    let report = queue.drain(&options, &mut report_event);
     report_notices(ui);
     let mut report = report?;
     end_session_after(&site, &report)?;
@@ -96,16 +88,16 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if !landing.scope.json {
         report_removed_folder(&site, ui);
         report_new_conflict(&site, &report, ui);
-        return conclude(&site, &cancel, &report, landing, ui);
+        return call.conclude(&report, ui);
     }
     let landed = Some(RunDocument::new(&site, &report));
     print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
-    Ok(exit_after(&report, &cancel))
+    Ok(call.exit_after(&report))
 }
 
 /// The error for a task that is not queued: it has landed, or was never queued.
 fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
-    let last = show::entries(site, show::ALL)?.into_iter().find(|entry| entry.task == *task);
+    let last = show::entries(site, None)?.into_iter().find(|entry| entry.task == *task);
     Ok(match last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
         Some(entry) => {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();

@@ -29,7 +29,11 @@ use arborist_core::{
 use clap::{Args, CommandFactory};
 
 use super::{
-    MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, unqueued, withheld, words,
+    MergeArgs, QueueScopeArgs, add,
+    document::RunDocument,
+    open::OpenQueue,
+    unqueued, withheld,
+    words::{self, OutcomeReporter},
 };
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -92,6 +96,13 @@ pub(super) struct QueueRunArgs {
     landing: LandingArgs,
 }
 
+/// A command of `merge` that lands tasks.
+pub(super) struct LandingCall<'a> {
+    pub(super) site: &'a OpenQueue,
+    pub(super) cancel: &'a Cancel,
+    pub(super) args: &'a LandingArgs,
+}
+
 /// What to land.
 struct LandingRequest<'a> {
     /// Only these tasks, if any are named.
@@ -109,18 +120,17 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
         site.require_target(into)?;
     }
     let cancel = watch_signals();
+    let call = LandingCall { site: &site, cancel: &cancel, args: &args.landing };
     loop {
         let request = LandingRequest { tasks: &[], into: args.into.as_ref(), forced: &[] };
-        let drained = drain(&site, &request, &cancel, &args.landing, ui);
+        let drained = call.drain(&request, ui);
         let (exit, seconds) = match (drained, args.watch) {
             (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
                 ui.warn(&format!("{}; the queue is checked again in {seconds} s", failure.message));
                 (failure.exit, seconds)
             }
-            (drained, Some(seconds)) => {
-                (conclude_run(&site, &cancel, &drained?, &args.landing, ui)?, seconds)
-            }
-            (drained, None) => return conclude_run(&site, &cancel, &drained?, &args.landing, ui),
+            (drained, Some(seconds)) => (call.conclude_run(&drained?, ui)?, seconds),
+            (drained, None) => return call.conclude_run(&drained?, ui),
         };
         if cancel.wait(Duration::from_secs(seconds)) {
             return Ok(exit);
@@ -157,9 +167,10 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     let unfinished = unfinished(&site, forced)?;
     let request = LandingRequest { tasks: &add.tasks, into: add.into.as_ref(), forced };
     let cancel = watch_signals();
-    let mut report = drain(&site, &request, &cancel, args, ui)?;
+    let call = LandingCall { site: &site, cancel: &cancel, args };
+    let mut report = call.drain(&request, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
-    let exit = conclude(&site, &cancel, &report, args, ui)?;
+    let exit = call.conclude(&report, ui)?;
     if unfinished.is_empty() {
         return Ok(exit);
     }
@@ -210,82 +221,183 @@ fn with_verb(failure: Failure, word: &TaskId) -> Failure {
     }
 }
 
-/// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose
-/// it, because anyone who can write a ref can write a ticket. A run in the checkout of its branch must not be
-/// disturbed.
-fn drain(
-    site: &OpenQueue,
-    request: &LandingRequest<'_>,
-    cancel: &Cancel,
-    args: &LandingArgs,
-    ui: &mut Ui,
-) -> Result<QueueReport, Failure> {
-    let scope = &site.scope.branch;
-    let _lock = lock_run(site)?;
-    let target = request.into.unwrap_or(scope);
-    let is_wanted =
-        |stored: &StoredTicket| request.tasks.is_empty() || request.tasks.contains(&stored.ticket.task);
-    let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
-    let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
-        tickets.partition(|stored| stored.ticket.into == *target);
-    let mut options = options(site, cancel, args, ui)?;
-    options.policy = args.policy;
-    options.only = request.tasks.to_vec();
-    options.forced = request.forced.iter().cloned().collect();
-    let mut all = QueueReport::default();
-    if request.into.is_none() {
-        all.outcomes = withheld::withhold(site, &elsewhere, ui)?;
-    }
-    if !here.is_empty() {
-        let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
-        let (mut told, mut settled) = (HashSet::new(), HashSet::new());
-        let mut reporter = |event: QueueEvent| {
-            if let QueueEvent::Settled { outcome, .. } = &event
-                && matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. })
-                && options.leaves_conflicts()
-            {
+impl LandingCall<'_> {
+    /// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose
+    /// it, because anyone who can write a ref can write a ticket. A run in the checkout of its branch must not be
+    /// disturbed.
+    fn drain(&self, request: &LandingRequest<'_>, ui: &mut Ui) -> Result<QueueReport, Failure> {
+        let Self { site, args, .. } = *self;
+        let scope = &site.scope.branch;
+        let _lock = lock_run(site)?;
+        let target = request.into.unwrap_or(scope);
+        let is_wanted =
+            |stored: &StoredTicket| request.tasks.is_empty() || request.tasks.contains(&stored.ticket.task);
+        let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
+        let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
+            tickets.partition(|stored| stored.ticket.into == *target);
+        let mut options = self.options(ui)?;
+        options.rules.policy = args.policy;
+        options.rules.only = request.tasks.to_vec();
+        options.forced = request.forced.iter().cloned().collect();
+        let mut all = QueueReport::default();
+        if request.into.is_none() {
+            all.outcomes = withheld::withhold(site, &elsewhere, ui)?;
+        }
+        if !here.is_empty() {
+            let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
+            let mut reporter = OutcomeReporter::new(site, args.quiet);
+            let report = queue.drain(&options, &mut |event| {
+                let is_open = matches!(&event, QueueEvent::Settled { outcome, .. }
+                    if matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. }));
                 // It is escalated soon, and reported then.
-                return;
-            }
-            // A landing that is tried again may end in the same way.
-            let is_new = match &event {
-                QueueEvent::Settled { ticket, outcome } => {
-                    settled.insert(ticket.task.clone());
-                    told.insert(words::short_sentence(ticket, outcome))
+                if !(is_open && options.leaves_conflicts()) {
+                    reporter.report(&event, ui);
                 }
-                _ => true,
+            });
+            report_notices(ui);
+            let report = report?;
+            let is_open = |outcome: &TicketOutcome| {
+                options.leaves_conflicts()
+                    && matches!(outcome, TicketOutcome::Conflict { escalated: false, .. })
             };
-            if !args.quiet {
-                words::report(ui, site, &event, is_new);
+            // The drain ended before it escalated these.
+            for (ticket, outcome) in report.outcomes.iter().filter(|(_, outcome)| is_open(outcome)) {
+                if !args.quiet && !reporter.has_settled(&ticket.task) {
+                    ui.err(&format!("{}\n", words::sentence(ticket, outcome)));
+                }
             }
-        };
-        let report = queue.drain(&options, &mut reporter);
-        report_notices(ui);
-        let report = report?;
-        let is_open = |outcome: &TicketOutcome| {
-            options.leaves_conflicts() && matches!(outcome, TicketOutcome::Conflict { escalated: false, .. })
-        };
-        // The drain ended before it escalated these.
-        for (ticket, outcome) in report.outcomes.iter().filter(|(_, outcome)| is_open(outcome)) {
-            if !args.quiet && !settled.contains(&ticket.task) {
-                ui.err(&format!("{}\n", words::sentence(ticket, outcome)));
+            let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
+                matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
+                    && !reporter.has_settled(&ticket.task)
+            };
+            // Nothing was reported about conflicts that were known before.
+            for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
+                let task = &ticket.task;
+                let command = site.command(&format!("resolve {task}"));
+                ui.hint(&format!("resolve the conflict of {task} with: {command}"));
             }
+            withheld::report(site, &report, ui)?;
+            all.join(report);
         }
-        let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
-            matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
-                && !settled.contains(&ticket.task)
-        };
-        // Nothing was reported about conflicts that were known before.
-        for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
-            let task = &ticket.task;
-            let command = site.command(&format!("resolve {task}"));
-            ui.hint(&format!("resolve the conflict of {task} with: {command}"));
-        }
-        withheld::report(site, &report, ui)?;
-        all.join(report);
+        end_session_after(site, &all)?;
+        Ok(all)
     }
-    end_session_after(site, &all)?;
-    Ok(all)
+
+    /// The options of this run, after the user has approved all commands.
+    pub(super) fn options(&self, ui: &mut Ui) -> Result<QueueOptions, Failure> {
+        let Self { site, cancel, args } = *self;
+        let (run, unrecorded) = site.scan_with_unrecorded(CommitSource::Fresh)?;
+        site.refuse_changed_settings(&run)?;
+        let secrets = Secrets::of_environment(std::env::vars_os())?;
+        let mut settings = site.settings(&run)?;
+        if let Some(mode) = &args.sandbox {
+            settings.set_flag("sandbox.mode", mode, "--sandbox")?;
+        }
+        let workspace = Workspace::load(&site.repository, &settings, cancel)?;
+        let sandbox = Sandbox::new(&settings);
+        let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
+        let uses = runners.list_sandbox_uses();
+        sandbox.require_supported(&uses)?;
+        let git_dirs = [site.repository.git_dir.as_path(), &site.repository.common_dir];
+        sandbox.require_closed(&workspace.paths(), &git_dirs, &uses)?;
+        let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
+        let recorded = find_recorded_options(site, &run)?;
+        if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &recorded)) {
+            options = options.with_test_command(Some(command), Origin::User);
+        }
+        if let Some(mistake) = args.allow.iter().find_map(|path| find_permit_mistake(path)) {
+            return Err(Failure::new(Exit::No, format!("'--allow': {mistake}")));
+        }
+        options.protection = options.protection.with_allowed(&args.allow);
+        if let Some(start) = &run.start
+            && let Some(recorded) = RecordedLists::of_run(&site.repository, start)?.last()
+        {
+            options.protection = options.protection.with_recorded(recorded);
+        }
+        options.worktrees.repo = Some(workspace.main().name.clone());
+        options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
+        options.sections.clone_from(&workspace.sections);
+        if let Some(plan) = site.plan(&run)? {
+            options = options.with_plan(&plan, &workspace.sections);
+        }
+        unrecorded.into_iter().for_each(|task| options.memory.distrusted.add(task));
+        let tickets = site.store().load(Some(&site.scope.branch))?;
+        // Tickets are read again when they land. Phases that they name only then were not approved, and are not run.
+        let named = phases_of(&options, &tickets, &run);
+        options.plan.phases.retain(|phase, _| named.contains(phase));
+        let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
+        own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
+        warn_of_untested(site, &recorded, &options, &tickets, ui)?;
+        let mut commands = options.commands_to_approve();
+        let foreign = own.iter().filter(|gate| gate.foreign);
+        commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
+        if !options.plan.task_repos.is_empty() {
+            commands.extend(workspace.required_approvals());
+        }
+        if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
+            commands.extend(workspace.required_approvals());
+            commands.extend(workspace.tool_commands_to_approve());
+        }
+        approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
+        Ok(options)
+    }
+
+    /// Like [`Self::conclude`], for a drain of all tickets: finished tasks that are not queued are reported as well.
+    fn conclude_run(&self, report: &QueueReport, ui: &mut Ui) -> Outcome {
+        let exit = self.conclude(report, ui)?;
+        if !self.args.scope.json && !report.is_stopped {
+            unqueued::report(self.site, ui);
+        }
+        Ok(exit)
+    }
+
+    /// Prints the result of a drain, and what a person can do about it.
+    pub(super) fn conclude(&self, report: &QueueReport, ui: &mut Ui) -> Outcome {
+        let Self { site, args, .. } = *self;
+        if args.scope.json {
+            print(ui, &RunDocument::new(site, report))?;
+        } else {
+            ui.line(&words::summary(report));
+        }
+        if let Some(parking) = &report.parking {
+            ui.warn(&plain_text(&format!(
+                "a landing is parked (merged, but the checkout is not updated): {}",
+                parking.why
+            )));
+            let run = site.command("run");
+            if let Some(advice) =
+                parking.obstacle.as_ref().and_then(|obstacle| obstacle.advice_to_finish(&run))
+            {
+                advice.lines().for_each(|line| ui.hint(line));
+            } else {
+                ui.hint(&format!("to land it, run: {}", parking.way.command()));
+            }
+            if parking.way.get_back().is_some() {
+                ui.hint(GET_BACK);
+                ui.hint(&format!("or commit your changes, then run: {run}"));
+            }
+        }
+        for (ticket, outcome) in &report.outcomes {
+            if let Some(trouble) = ticket.trouble() {
+                ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.state.as_str())));
+            }
+            ticket.advice().iter().for_each(|advice| ui.hint(advice));
+            if matches!((&ticket.state, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
+                let is_incomplete = ticket.is_incomplete(&site.scan(CommitSource::Cached)?);
+                let again = match is_incomplete {
+                    true => site.by_force(ticket),
+                    false => site.command(&format!("retry {}", ticket.task)),
+                };
+                ui.hint(&format!("{} failed a gate; after a fix, run: {again}", ticket.task));
+            }
+        }
+        Ok(self.exit_after(report))
+    }
+
+    /// The exit code after a drain.
+    pub(super) fn exit_after(&self, report: &QueueReport) -> Exit {
+        if report.is_stopped { PipelineError::stopped(self.cancel).exit() } else { exit_of(report) }
+    }
 }
 
 /// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.
@@ -328,69 +440,6 @@ fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     let tip = site.repository.require_commit(&site.scope.branch.to_ref())?;
     session_writer.append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, end.clone())))?;
     Ok(())
-}
-
-/// The options of this run, after the user has approved all commands.
-pub(super) fn options(
-    site: &OpenQueue,
-    cancel: &Cancel,
-    args: &LandingArgs,
-    ui: &mut Ui,
-) -> Result<QueueOptions, Failure> {
-    let (run, unrecorded) = site.scan_with_unrecorded(CommitSource::Fresh)?;
-    site.refuse_changed_settings(&run)?;
-    let secrets = Secrets::of_environment(std::env::vars_os())?;
-    let mut settings = site.settings(&run)?;
-    if let Some(mode) = &args.sandbox {
-        settings.set_flag("sandbox.mode", mode, "--sandbox")?;
-    }
-    let workspace = Workspace::load(&site.repository, &settings, cancel)?;
-    let sandbox = Sandbox::new(&settings);
-    let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
-    let uses = runners.list_sandbox_uses();
-    sandbox.require_supported(&uses)?;
-    let git_dirs = [site.repository.git_dir.as_path(), &site.repository.common_dir];
-    sandbox.require_closed(&workspace.paths(), &git_dirs, &uses)?;
-    let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
-    let recorded = find_recorded_options(site, &run)?;
-    if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &recorded)) {
-        options = options.with_test_command(Some(command), Origin::User);
-    }
-    if let Some(mistake) = args.allow.iter().find_map(|path| find_permit_mistake(path)) {
-        return Err(Failure::new(Exit::No, format!("'--allow': {mistake}")));
-    }
-    options.protection = options.protection.with_allowed(&args.allow);
-    if let Some(start) = &run.start
-        && let Some(recorded) = RecordedLists::of_run(&site.repository, start)?.last()
-    {
-        options.protection = options.protection.with_recorded(recorded);
-    }
-    options.worktrees.repo = Some(workspace.main().name.clone());
-    options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
-    options.sections.clone_from(&workspace.sections);
-    if let Some(plan) = site.plan(&run)? {
-        options = options.with_plan(&plan, &workspace.sections);
-    }
-    unrecorded.into_iter().for_each(|task| options.memory.distrusted.add(task));
-    let tickets = site.store().load(Some(&site.scope.branch))?;
-    // Tickets are read again when they land. Phases that they name only then were not approved, and are not run.
-    let named = phases_of(&options, &tickets, &run);
-    options.plan.phases.retain(|phase, _| named.contains(phase));
-    let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
-    own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
-    warn_of_untested(site, &recorded, &options, &tickets, ui)?;
-    let mut commands = options.commands_to_approve();
-    let foreign = own.iter().filter(|gate| gate.foreign);
-    commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
-    if !options.plan.task_repos.is_empty() {
-        commands.extend(workspace.required_approvals());
-    }
-    if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
-        commands.extend(workspace.required_approvals());
-        commands.extend(workspace.tool_commands_to_approve());
-    }
-    approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
-    Ok(options)
 }
 
 /// The phases whose tests may gate queued tickets: those that tickets name, and those that are complete once all of
@@ -443,70 +492,6 @@ fn warn_of_untested(
     ui.warn("landings are not tested, because there is no gate and no test command");
     ui.hint("give one with --test-command, or set test-command in .arborist/config.toml");
     Ok(())
-}
-
-/// Like [`conclude`], for a drain of all tickets: finished tasks that are not queued are reported as well.
-fn conclude_run(
-    site: &OpenQueue,
-    cancel: &Cancel,
-    report: &QueueReport,
-    args: &LandingArgs,
-    ui: &mut Ui,
-) -> Outcome {
-    let exit = conclude(site, cancel, report, args, ui)?;
-    if !args.scope.json && !report.is_stopped {
-        unqueued::report(site, ui);
-    }
-    Ok(exit)
-}
-
-pub(super) fn conclude(
-    site: &OpenQueue,
-    cancel: &Cancel,
-    report: &QueueReport,
-    args: &LandingArgs,
-    ui: &mut Ui,
-) -> Outcome {
-    if args.scope.json {
-        print(ui, &RunDocument::new(site, report))?;
-    } else {
-        ui.line(&words::summary(report));
-    }
-    if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!(
-            "a landing is parked (merged, but the checkout is not updated): {}",
-            parking.why
-        )));
-        let run = site.command("run");
-        if let Some(advice) = parking.obstacle.as_ref().and_then(|obstacle| obstacle.advice_to_finish(&run)) {
-            advice.lines().for_each(|line| ui.hint(line));
-        } else {
-            ui.hint(&format!("to land it, run: {}", parking.command));
-        }
-        if parking.command.contains("stash") {
-            ui.hint(GET_BACK);
-            ui.hint(&format!("or commit your changes, then run: {run}"));
-        }
-    }
-    for (ticket, outcome) in &report.outcomes {
-        if let Some(trouble) = ticket.trouble() {
-            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.state.as_str())));
-        }
-        ticket.advice().iter().for_each(|advice| ui.hint(advice));
-        if matches!((&ticket.state, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
-            let is_incomplete = ticket.is_incomplete(&site.scan(CommitSource::Cached)?);
-            let again = match is_incomplete {
-                true => site.by_force(ticket),
-                false => site.command(&format!("retry {}", ticket.task)),
-            };
-            ui.hint(&format!("{} failed a gate; after a fix, run: {again}", ticket.task));
-        }
-    }
-    Ok(exit_after(report, cancel))
-}
-
-pub(super) fn exit_after(report: &QueueReport, cancel: &Cancel) -> Exit {
-    if report.is_stopped { PipelineError::stopped(cancel).exit() } else { exit_of(report) }
 }
 
 fn exit_of(report: &QueueReport) -> Exit {

@@ -35,9 +35,6 @@ pub(super) struct Listed {
     advice: Option<String>,
 }
 
-/// More than any log has.
-pub(super) const ALL: usize = 1 << 30;
-
 /// All tickets of a run in their order; those that are set aside come last.
 pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let mut stored = Vec::new();
@@ -92,7 +89,8 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
         listed.push(Listed { ticket: ticket.clone(), reason, advice: None });
     };
     for at in &line.ready {
-        list(&tickets[*at], tickets[*at].held.clone().or(tickets[*at].resolution()));
+        let ticket = &tickets[*at];
+        list(ticket, ticket.reason().or(ticket.resolution()));
     }
     for (at, needs) in &line.waiting {
         list(&tickets[*at], Some(waits_for(needs, &tickets)));
@@ -245,9 +243,6 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
-        TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(listed.ticket.advice_while_held(|verb| site.command(verb)))
-        }
         TicketState::Red { ran_fewer, .. } if listed.ticket.is_incomplete(run) => {
             let land = site.by_force(&listed.ticket);
             let accept = format!("or accept that fewer tests run: {land} --allow fewer-tests");
@@ -278,7 +273,10 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
         TicketState::Withheld { .. } | TicketState::Parked { .. } => listed.advice.clone(),
-        TicketState::Waiting => Some(format!("land what is waiting with: {}", site.command("run"))),
+        TicketState::Waiting => {
+            let held = listed.ticket.advice_while_held(|verb| site.command(verb));
+            held.or_else(|| Some(format!("land what is waiting with: {}", site.command("run"))))
+        }
         TicketState::Conflict { .. } => None,
     }
 }
@@ -339,7 +337,7 @@ fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut
                 ..LogEntry::new(&ticket, LoggedOutcome::Landed, Some(commit), ticket.added)
             })
         }
-        _ => entries(site, ALL)?.into_iter().find(|entry| entry.task == *task),
+        _ => entries(site, None)?.into_iter().find(|entry| entry.task == *task),
     };
     let entry = entry.ok_or_else(|| site.not_queued("status", task))?;
     if args.json {
@@ -371,17 +369,17 @@ fn limit(site: &OpenQueue, listed: &[Listed]) -> Result<i64, Failure> {
     Ok(i64::try_from(settings.merge.wait_limit.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// The log of this run's tickets, newest first.
-pub(super) fn entries(site: &OpenQueue, most: usize) -> Result<Vec<LogEntry>, Failure> {
+/// The log of this run's tickets, newest first; all of it, or at most `most` entries.
+pub(super) fn entries(site: &OpenQueue, most: Option<usize>) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = site.store().load_logs(&site.scope.branch, most)?;
-    entries.truncate(most);
+    entries.truncate(most.unwrap_or(usize::MAX));
     Ok(entries)
 }
 
 /// `merge log`.
 pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
-    let entries = entries(&site, most)?;
+    let entries = entries(&site, Some(most))?;
     if args.json {
         let entries = entries.iter().map(LogEntryDocument::from).collect();
         return print(ui, &MergeLogDocument { entries });

@@ -11,10 +11,7 @@ use arborist_core::{
     queue::{LogEntry, LoggedOutcome},
 };
 
-use super::{
-    open::OpenQueue,
-    show::{ALL, entries},
-};
+use super::{open::OpenQueue, show::entries};
 use crate::ui::Ui;
 
 /// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read, or while the
@@ -58,7 +55,7 @@ fn find(site: &OpenQueue) -> Result<Vec<TaskId>, Failure> {
     if left.is_empty() {
         return Ok(Vec::new());
     }
-    let log = entries(site, ALL)?;
+    let log = entries(site, None)?;
     let mut found = Vec::new();
     for task in left {
         let source = site.repository.find_branch(&site.scope.branch.task_branch(task))?;

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Failure,
     history::CommitSource,
     message::plain_text,
-    queue::{QueueReport, StoredTicket, Ticket, TicketOutcome, TicketState},
+    queue::{QueueReport, StoredTicket, Ticket, TicketOutcome, TicketState, WithheldReason},
 };
 
 use super::{open::OpenQueue, show};
@@ -31,14 +31,14 @@ pub(super) fn withhold(
     let mut outcomes = Vec::new();
     for stored in tickets {
         let Ticket { task, into, .. } = &stored.ticket;
-        let why = format!("it was queued for '{into}', which is not the branch of its run");
+        let why = WithheldReason::OtherTarget { into: into.clone() };
         ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
         show::ways_of_other_target(site, &stored.ticket)?.iter().for_each(|way| ui.hint(way));
         let withheld = Ticket { state: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
         if withheld != stored.ticket {
             store.write(&[(Some(stored), withheld.clone())])?;
         }
-        outcomes.push((withheld, TicketOutcome::Waiting { reason: why }));
+        outcomes.push((withheld, TicketOutcome::Waiting { reason: why.to_string() }));
     }
     Ok(outcomes)
 }

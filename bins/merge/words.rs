@@ -1,5 +1,7 @@
 //! The texts for outcomes of tickets.
 
+use std::collections::{BTreeMap, HashSet};
+
 use arborist_core::{
     git::MergeConflict,
     message::plain_text,
@@ -12,8 +14,6 @@ use arborist_core::{
 
 use super::open::OpenQueue;
 use crate::ui::{Tone, Ui};
-
-const PERSON_NEEDED: &str = "; you must resolve it";
 
 /// One word for it.
 pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
@@ -48,6 +48,14 @@ pub(super) fn commit(outcome: &TicketOutcome) -> Option<Oid> {
 
 /// One line for it.
 pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
+    let is_for_person = matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
+        && ticket.failed_resolution().is_none();
+    let note = if is_for_person { "; you must resolve it" } else { "" };
+    format!("{}{note}", what_happened(ticket, outcome))
+}
+
+/// The line without the note for the person who has to resolve it.
+fn what_happened(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     let task = &ticket.task;
     let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
     let text = match outcome {
@@ -65,9 +73,8 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
                 ticket.failed_resolution().unwrap_or_default()
             )
         }
-        TicketOutcome::Conflict { conflicts, escalated } => {
-            let person_note = if *escalated { PERSON_NEEDED } else { "" };
-            format!("{task} is in conflict: {}{person_note}", describe_conflicts(conflicts))
+        TicketOutcome::Conflict { conflicts, .. } => {
+            format!("{task} is in conflict: {}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
             format!(
@@ -110,13 +117,42 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     plain_text(&text).replace('\n', " ")
 }
 
-/// The sentence without what is only said in the end, so that the same outcome is recognized.
-pub(super) fn short_sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
-    sentence(ticket, outcome).replace(PERSON_NEEDED, "")
+/// Prints the events of drains to standard error. An outcome is not repeated: a landing that is tried again may end in
+/// the same way.
+pub(super) struct OutcomeReporter<'a> {
+    site: &'a OpenQueue,
+    is_quiet: bool,
+    told: HashSet<String>,
+    settled: HashSet<TaskId>,
 }
 
-/// Prints a line to standard error for each event. An outcome that is not new is not repeated.
-pub(super) fn report(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
+impl<'a> OutcomeReporter<'a> {
+    /// `is_quiet` says that nothing is printed.
+    pub(super) fn new(site: &'a OpenQueue, is_quiet: bool) -> Self {
+        Self { site, is_quiet, told: HashSet::new(), settled: HashSet::new() }
+    }
+
+    pub(super) fn report(&mut self, event: &QueueEvent, ui: &mut Ui) {
+        let is_new = match event {
+            QueueEvent::Settled { ticket, outcome } => {
+                self.settled.insert(ticket.task.clone());
+                self.told.insert(what_happened(ticket, outcome))
+            }
+            _ => true,
+        };
+        if !self.is_quiet {
+            print_event(ui, self.site, event, is_new);
+        }
+    }
+
+    /// Whether a drain has reported an outcome of this task.
+    pub(super) fn has_settled(&self, task: &TaskId) -> bool {
+        self.settled.contains(task)
+    }
+}
+
+/// Prints a line to standard error. An outcome that is not new is not repeated.
+fn print_event(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
@@ -174,47 +210,87 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     full_text.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
-/// A task that failed a gate in an earlier drain, and was not tried in this one.
-const RED_EARLIER: &str = "red-earlier";
+/// The groups of the summary, in the order in which it names them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum OutcomeGroup {
+    Landed,
+    Parked,
+    NoChange,
+    NotChosen,
+    Red,
+    FailsOnTarget,
+    Broken,
+    Blocked,
+    Conflict,
+    Escalated,
+    Withdrawn,
+    Lost,
+    Reverted,
+    /// It failed a gate in an earlier drain, and was not tried in this one.
+    RedEarlier,
+    Waiting,
+}
 
-fn kind(ticket: &Ticket, outcome: &TicketOutcome) -> &'static str {
-    match (outcome, &ticket.state) {
-        (TicketOutcome::Waiting { .. }, TicketState::Red { .. }) => RED_EARLIER,
-        (TicketOutcome::Conflict { escalated: true, .. }, _) if ticket.failed_resolution().is_some() => "red",
-        _ => word(outcome),
+impl OutcomeGroup {
+    fn of(ticket: &Ticket, outcome: &TicketOutcome) -> Self {
+        match outcome {
+            TicketOutcome::Landed { .. } => Self::Landed,
+            TicketOutcome::Parked { .. } => Self::Parked,
+            TicketOutcome::NoChange => Self::NoChange,
+            TicketOutcome::NotChosen { .. } => Self::NotChosen,
+            TicketOutcome::Conflict { escalated: true, .. } if ticket.failed_resolution().is_some() => {
+                Self::Red
+            }
+            TicketOutcome::Conflict { escalated: true, .. } => Self::Escalated,
+            TicketOutcome::Conflict { .. } => Self::Conflict,
+            TicketOutcome::Withdrawn => Self::Withdrawn,
+            TicketOutcome::Red { .. } => Self::Red,
+            TicketOutcome::FailsOnTarget { .. } => Self::FailsOnTarget,
+            TicketOutcome::Broken { .. } => Self::Broken,
+            TicketOutcome::Blocked { .. } => Self::Blocked,
+            TicketOutcome::Lost => Self::Lost,
+            TicketOutcome::Reverted(_) => Self::Reverted,
+            TicketOutcome::Waiting { .. } if matches!(ticket.state, TicketState::Red { .. }) => {
+                Self::RedEarlier
+            }
+            TicketOutcome::Waiting { .. } => Self::Waiting,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Landed => "landed",
+            Self::Parked => "parked",
+            Self::NoChange => "unchanged",
+            Self::NotChosen => "not chosen",
+            Self::Red => "failed a gate",
+            Self::FailsOnTarget => "waiting for a gate that fails on the target too",
+            Self::Broken => "waiting for a gate that could not run",
+            Self::Blocked => "blocked",
+            Self::Conflict => "conflict",
+            Self::Escalated => "in conflict",
+            Self::Withdrawn => "withdrawn",
+            Self::Lost => "lost",
+            Self::Reverted => "reverted",
+            Self::RedEarlier => "failed a gate earlier",
+            Self::Waiting => "waiting",
+        }
     }
 }
 
 /// The result of a drain, in one line.
 pub(super) fn summary(report: &QueueReport) -> String {
-    let words = [
-        "landed", "parked", "no-change", "not-chosen", "red", "red-before", "broken", "blocked", "conflict",
-        "escalated", "withdrawn", "lost", "reverted", RED_EARLIER, "waiting",
-    ];
-    let mut parts = Vec::new();
-    for wanted in words {
-        let tasks: Vec<String> = report
-            .outcomes
-            .iter()
-            .filter(|(ticket, outcome)| kind(ticket, outcome) == wanted)
-            .map(|(ticket, _)| ticket.task.to_string())
-            .collect();
-        if !tasks.is_empty() {
-            let wanted = match wanted {
-                "escalated" => "in conflict".to_owned(),
-                "red" => "failed a gate".to_owned(),
-                RED_EARLIER => "failed a gate earlier".to_owned(),
-                "red-before" => "waiting for a gate that fails on the target too".to_owned(),
-                "no-change" => "unchanged".to_owned(),
-                "broken" => "waiting for a gate that could not run".to_owned(),
-                other => other.replace('-', " "),
-            };
-            parts.push(format!("{} {wanted} ({})", tasks.len(), tasks.join(", ")));
-        }
+    let mut groups: BTreeMap<OutcomeGroup, Vec<&str>> = BTreeMap::new();
+    for (ticket, outcome) in &report.outcomes {
+        groups.entry(OutcomeGroup::of(ticket, outcome)).or_default().push(ticket.task.as_str());
     }
-    if parts.is_empty() {
+    if groups.is_empty() {
         return "nothing to land".into();
     }
+    let part = |(group, tasks): (&OutcomeGroup, &Vec<&str>)| {
+        format!("{} {} ({})", tasks.len(), group.label(), tasks.join(", "))
+    };
+    let parts: Vec<String> = groups.iter().map(part).collect();
     let runs = match report.gate_runs {
         0 => String::new(),
         1 => "; 1 gate run".into(),

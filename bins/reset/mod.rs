@@ -248,8 +248,8 @@ fn tell_reset(
     Ok(())
 }
 
-/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns
-/// whether it was there. A parked landing stays, because the task has landed.
+/// Takes a reset task out of the merge queue: its old work will not land, and its conflict no longer has
+/// to be resolved. Returns whether it was there. A parked landing stays, because the task has landed.
 fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Result<bool, Failure> {
     let store = Store::new(repository);
     let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);

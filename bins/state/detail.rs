@@ -14,7 +14,7 @@ use arborist_core::{
     name::{Oid, TaskId},
     pipeline::UNUSED_ANSWER,
     progress::{NodeProgress, RunTotals},
-    queue::{GET_BACK, Ticket, land_after_stash},
+    queue::{GET_BACK, Ticket, UnparkWay},
     record::{LogLink, StepLog},
     safe_files,
     settings::Settings,
@@ -68,8 +68,9 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
 fn facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("state", state_words(view, node))];
     facts.extend(failure_facts(view, node));
-    let next = next_command(view, node);
-    let is_stashed = next.as_ref().is_some_and(|command| command.contains(" stash "));
+    let unpark = unpark_way(view, node);
+    let is_stashed = matches!(unpark, Some(UnparkWay::Stash { .. }));
+    let next = unpark.map(|way| way.command()).or_else(|| next_command(view, node));
     facts.extend(next.map(|command| ("next", command)));
     facts.extend(is_stashed.then(|| ("", GET_BACK.to_owned())));
     let phase =
@@ -171,17 +172,22 @@ fn next_command(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<String>
     if view.work.has(node) {
         return None;
     }
-    let next = view.continuation.next(node, view.find_ticket(node));
-    if view.parked.is_some() && (next.is_some() || view.is_parked(node)) {
-        // To stash an unfinished merge would end it.
-        return Some(match &view.obstacle {
-            Some(obstacle) if !obstacle.can_be_stashed() => {
-                format!("git arborist merge run{}", view.continuation.scope())
-            }
-            _ => land_after_stash("", &view.run.scope.branch),
-        });
+    view.continuation.next(node, view.find_ticket(node))
+}
+
+/// How the parked landing is brought into the checkout, if that comes before anything else.
+fn unpark_way(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<UnparkWay> {
+    let is_next = || next_command(view, node).is_some() || view.is_parked(node);
+    if view.parked.is_none() || view.work.has(node) || !is_next() {
+        return None;
     }
-    next
+    Some(match &view.obstacle {
+        // To stash an unfinished merge would end it.
+        Some(obstacle) if !obstacle.can_be_stashed() => {
+            UnparkWay::Run(format!("git arborist merge run{}", view.continuation.scope()))
+        }
+        _ => UnparkWay::Stash { at: String::new(), branch: view.run.scope.branch.clone() },
+    })
 }
 
 fn need(view: &StateView<'_>, id: &TaskId) -> String {

@@ -362,7 +362,7 @@ impl LostWork {
         if progress.counted().any(is_unqueued) {
             let mut known = HashSet::new();
             // Newest first: only the last entry of a task counts.
-            for entry in Store::new(repository).load_logs(&run.scope.branch, LOG_ENTRIES)? {
+            for entry in Store::new(repository).load_logs(&run.scope.branch, Some(LOG_ENTRIES))? {
                 let is_left = matches!(
                     entry.outcome,
                     LoggedOutcome::Dropped | LoggedOutcome::NotChosen | LoggedOutcome::Landed

@@ -8,7 +8,6 @@ use arborist_core::{
     message::{counted, visible},
     name::Oid,
     progress::RunTotals,
-    queue::get_back_after,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -111,8 +110,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines.extend(account.worktree.as_ref().map(|worktree| entry("work", &visible(worktree))));
     lines.extend(merge_lines(account));
     lines.extend(account.next.as_ref().map(|next| entry("next", next)));
-    let back = account.next.as_deref().filter(|_| account.parked.is_some()).and_then(get_back_after);
-    lines.extend(back.map(|back| entry("then", &back)));
+    lines.extend(account.get_back.as_ref().map(|back| entry("then", back)));
     lines
 }
 

@@ -51,6 +51,9 @@ pub struct RunAccount {
     pub stopped: Option<String>,
     /// The command to run next; null if nothing is left to do.
     pub next: Option<String>,
+    /// The command to run after `next`, if that stashes changes of the user.
+    #[serde(skip)]
+    pub get_back: Option<String>,
     /// Where the run's own branch is checked out; null if the run worked on the branch of the user's checkout.
     pub worktree: Option<String>,
     /// The command that merges the run's own branch into the branch that is checked out; null if there is nothing to merge.

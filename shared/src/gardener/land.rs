@@ -13,7 +13,7 @@ use crate::{
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, TaskCheckout,
-        lanes::{LaneStart, delete_landed, release_lane},
+        lanes::{LaneStart, delete_landed},
         other_workers::is_unreached,
         outcome::{Unlanded, explain, explain_ticket, others_commits_event, translate},
         task_thread::RunResources,
@@ -26,7 +26,7 @@ use crate::{
     plan::Task,
     progress::{PlanMarks, Progress},
     queue::{
-        self, Landing, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
+        self, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
         StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
     },
     record::RecordError,
@@ -148,7 +148,8 @@ impl<'a> Gardener<'a> {
         }
         let new = state.finished.iter().filter(|finished| !finished.is_queued);
         let new: Vec<TaskId> = new.map(|finished| finished.task.clone()).collect();
-        let redoes = resources.lanes.is_some_and(|lanes| lanes.queue.on_conflict == OnConflict::Reimplement);
+        let redoes =
+            resources.lanes.is_some_and(|lanes| lanes.queue.merge.on_conflict == OnConflict::Reimplement);
         let (mut tickets, mut released) = (Vec::new(), Vec::new());
         for finished in state.finished.iter_mut().filter(|finished| !finished.is_queued) {
             if !self.completes_a_phase_with(&finished.task, &new) {
@@ -170,7 +171,7 @@ impl<'a> Gardener<'a> {
     /// With a policy that lands only some tasks, waits until no task is running, so that all are considered together.
     /// With "all or nothing", nothing lands if a task failed.
     fn may_land(&self, state: &WorkState<'_, 'a, '_>) -> bool {
-        match self.resources.lanes.map(|lanes| lanes.queue.policy) {
+        match self.resources.lanes.map(|lanes| lanes.queue.rules.policy) {
             None | Some(LandingPolicy::KeepClean) => true,
             Some(LandingPolicy::Choose(_)) => state.running.is_empty(),
             Some(LandingPolicy::AllOrNothing) => state.running.is_empty() && state.summary.failed.is_empty(),
@@ -223,7 +224,8 @@ impl<'a> Gardener<'a> {
         let Some(at) = state.finished.iter().position(|finished| finished.task == ticket.task) else {
             return Ok(());
         };
-        let (why, needs_person, command) = match outcome {
+        let task = ticket.task.clone();
+        let unlanded = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = state.finished.swap_remove(at);
                 state.summary.completed.push(finished.task);
@@ -238,7 +240,8 @@ impl<'a> Gardener<'a> {
                 return self.free_lanes(finished.workplace, ticket, commit);
             }
             TicketOutcome::Waiting { reason } if !self.tries_again(state, at) => {
-                (ticket.reason_to_wait(&reason), true, LandingCommand::Status)
+                let why = ticket.reason_to_wait(&reason);
+                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
             }
             TicketOutcome::Waiting { reason } => {
                 state.finished[at].why = Some(ticket.reason_to_wait(&reason));
@@ -251,20 +254,20 @@ impl<'a> Gardener<'a> {
             }
             other => {
                 let (why, needs_person) = explain(ticket, &other);
-                (why, needs_person, other.command())
+                Unlanded { task, why, needs_person, command: other.command() }
             }
         };
         let finished = state.finished.swap_remove(at);
         state.excluded.insert(finished.task.clone());
         self.give_back(state, &finished.task, Release::Failed);
-        state.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
+        state.summary.unlanded.push(unlanded);
         state.halt_unless_kept_going();
         Ok(())
     }
 }
 
 impl Gardener<'_> {
-    /// Frees the lanes of a task that has landed with `commit`.
+    /// Frees the lanes of a task that has landed with `commit`, for the next task.
     fn free_lanes(
         &self,
         workplace: Option<TaskCheckout>,
@@ -282,7 +285,12 @@ impl Gardener<'_> {
                 Some(other) => (&other.repository, other.head()?),
                 None => (self.repository, commit),
             };
-            release_lane(repository, lease, landed, lanes.queue.afterwards)?;
+            let branch = lease.branch.clone();
+            lease.release()?;
+            // Nothing has it checked out now.
+            if lanes.queue.merge.delete_branches {
+                delete_landed(repository, &branch, landed)?;
+            }
         }
         Ok(())
     }
@@ -327,7 +335,7 @@ fn drain(
 impl<'a> Gardener<'a> {
     /// Whether finished tasks land only when the user asks (`merge.auto` is off).
     pub(super) fn lands_on_request(&self) -> bool {
-        self.resources.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
+        self.resources.lanes.is_some_and(|lanes| !lanes.queue.merge.auto)
     }
 
     /// The queued tickets that do not only wait for their turn.

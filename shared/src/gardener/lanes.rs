@@ -15,7 +15,7 @@ use crate::{
     mutex::MutexExt,
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
-    queue::{self, Afterwards},
+    queue,
     record::{RunIdentity, RunRecorder, Tip, UnfinishedAttempt, repair_lane_index},
     worktree::{GRACE, Lease, LeaseStart, Pool},
 };
@@ -213,22 +213,6 @@ pub(super) fn lane_events<'l>(
     let created = EventKind::WorktreeCreated { repo, path, branch, recycled: !lease.is_new };
     let notes = recovered.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note);
     std::iter::once(created).chain(notes).map(|kind| RunEvent::of(task, kind))
-}
-
-/// Frees a lane of a task whose work has landed in `landed`, for the next task. Deletes its branch if it is not to be kept:
-/// nothing has it checked out now.
-pub(super) fn release_lane(
-    repository: &Repository,
-    lease: Lease,
-    landed: Oid,
-    afterwards: Afterwards,
-) -> Result<(), GardenerError> {
-    let branch = lease.branch.clone();
-    lease.release()?;
-    match afterwards {
-        Afterwards::Keep => Ok(()),
-        Afterwards::Delete => delete_landed(repository, &branch, landed),
-    }
 }
 
 /// Deletes the branch of a task if all of its commits are in `landed`.

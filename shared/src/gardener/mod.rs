@@ -495,13 +495,14 @@ impl<'a> Gardener<'a> {
         }
         let mut summary = state.summary;
         let is_wanted = |finished: &FinishedTask| state.wanted.iter().any(|task| task.id == finished.task);
-        let landing = self.resources.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
+        let is_on_request = self.lands_on_request();
         let waiting: Vec<FinishedTask> = state.finished.into_iter().filter(is_wanted).collect();
         let stuck = if waiting.is_empty() { Vec::new() } else { self.find_stuck()? };
-        let policy = self.resources.lanes.map(|lanes| lanes.queue.policy);
+        let policy = self.resources.lanes.map(|lanes| lanes.queue.rules.policy);
         let withheld = (policy == Some(LandingPolicy::AllOrNothing) && !summary.failed.is_empty())
             .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
-        let unlanded = |finished: FinishedTask| finished.left_queued(landing, &stuck, withheld.as_deref());
+        let unlanded =
+            |finished: FinishedTask| finished.left_queued(is_on_request, &stuck, withheld.as_deref());
         summary.unlanded.extend(waiting.into_iter().map(unlanded));
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         summary.left = choose::left(&state.wanted, &progress, &summary.failed);

@@ -42,18 +42,18 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
     }
 }
 
-/// Why a ticket in the queue has not landed, whether a person is needed, and the command that helps; `None` if it only
-/// waits for its turn.
-pub(super) fn explain_ticket(ticket: &Ticket) -> Option<(String, bool, LandingCommand)> {
-    let (why, needs_person) = match &ticket.state {
-        TicketState::Conflict { conflicts, .. } => (words_on_conflicts(conflicts), true),
-        TicketState::Red { .. } => (ticket.reason()?, false),
+/// Why a ticket in the queue has not landed; `None` if it only waits for its turn.
+pub(super) fn explain_ticket(ticket: &Ticket) -> Option<Unlanded> {
+    let command = ticket.state.command();
+    let (why, needs_person, command) = match &ticket.state {
+        TicketState::Conflict { conflicts, .. } => (words_on_conflicts(conflicts), true, command),
+        TicketState::Red { .. } => (ticket.reason()?, false, command),
         TicketState::Waiting => {
-            return Some((ticket.held.clone()?, !ticket.waits_for_all(), LandingCommand::Status));
+            (ticket.held.as_ref()?.to_string(), !ticket.waits_for_all(), LandingCommand::Status)
         }
-        _ => (ticket.trouble()?, true),
+        _ => (ticket.trouble()?, true, command),
     };
-    Some((why, needs_person, ticket.state.command()))
+    Some(Unlanded { task: ticket.task.clone(), why, needs_person, command })
 }
 
 fn words_on_conflicts(conflicts: &[MergeConflict]) -> String {

@@ -219,7 +219,7 @@ impl RunResources<'_> {
         log: &str,
     ) -> Result<Baseline, GardenerError> {
         let mut scratch = lanes.pool.scratch("gate", base)?;
-        lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;
+        lanes.pool.refresh(&scratch, base, &lanes.queue.merge.keep)?;
         let place = scratch.repository.clone();
         let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
         let probe = Probe {
@@ -237,7 +237,7 @@ impl RunResources<'_> {
             may_leave_sandbox: false,
         };
         let baseline = probe.run(&mut scratch.orphan_lock);
-        lanes.pool.remember_kept(&place, &lanes.queue.keep);
+        lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
         baseline
     }
 

@@ -364,7 +364,7 @@ impl JobRunner<'_, '_> {
             resources.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
         }
         let scratch = lanes.pool.scratch("phase", commit)?;
-        lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
+        lanes.pool.refresh(&scratch, commit, &lanes.queue.merge.keep)?;
         let (place, orphan_lock, _lock) = scratch.into_parts();
         let on_event = reports.clone();
         let mut context = resources.task_context(&place, orphan_lock, move |event| {
@@ -375,7 +375,7 @@ impl JobRunner<'_, '_> {
         let mut recorder = RunRecorder::at(lanes.repository, resources.context.identity.clone(), tip);
         context.base_counter = resources.base_counter();
         let result = phase::test(&mut context, &mut recorder, phase, before, events);
-        lanes.pool.remember_kept(&place, &lanes.queue.keep);
+        lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
         *other_repos = take_other_repos(&mut context);
         Ok(result?)
     }

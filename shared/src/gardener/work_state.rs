@@ -23,7 +23,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{OtherRepo, TaskEnd},
     plan::Task,
-    queue::{Landing, LandingCommand, QueueReport, Ticket},
+    queue::{LandingCommand, QueueReport, Ticket},
 };
 
 /// How often to check for a thread that ended without a report.
@@ -215,22 +215,23 @@ impl FinishedTask {
         self.is_queued && self.why.is_none()
     }
 
-    /// Describes a task whose landing had no result. `stuck` has the tickets that do not wait for their turn, and
-    /// `withheld` says why the policy lets nothing land.
-    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket], withheld: Option<&str>) -> Unlanded {
+    /// Describes a task whose landing had no result. `is_on_request` says that `merge.auto` is off, `stuck` has the
+    /// tickets that do not wait for their turn, and `withheld` says why the policy lets nothing land.
+    pub(super) fn left_queued(
+        self,
+        is_on_request: bool,
+        stuck: &[Ticket],
+        withheld: Option<&str>,
+    ) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
-        if let Some((why, needs_person, command)) = ticket.and_then(explain_ticket) {
-            return Unlanded { task: self.task, why, needs_person, command };
+        if let Some(unlanded) = ticket.and_then(explain_ticket) {
+            return unlanded;
         }
         let is_aside = || ("it is set aside in the queue".to_owned(), LandingCommand::Status);
-        let (why, command) = match (self.why, landing) {
+        let (why, command) = match (self.why, is_on_request) {
             (Some(why), _) => (why, LandingCommand::Status),
-            (None, Landing::AtOnce) => {
-                withheld.map_or_else(is_aside, |why| (why.to_owned(), LandingCommand::Land))
-            }
-            (None, Landing::WhenAsked) => {
-                ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run)
-            }
+            (None, false) => withheld.map_or_else(is_aside, |why| (why.to_owned(), LandingCommand::Land)),
+            (None, true) => ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run),
         };
         Unlanded { task: self.task, why, needs_person: false, command }
     }

@@ -76,6 +76,7 @@ pub use settings::{
     frozen_settings::{SettingsChange, find_state_folder, remove_at_end, remove_frozen_settings},
     harmless_settings::{runs_nothing, runs_program},
     hooks::{CHECKOUT_HOOKS, DirPlace, HookRun, HooksDir, husky_folder},
+    pre_commit::HookVerdict,
 };
 pub use version::GitVersion;
 pub use worktrees::{

@@ -1,10 +1,7 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
-use super::{Failing, ParkingObstacle, Ticket, TicketOutcome, TicketState, ticket::is_about_incomplete};
-use crate::{
-    git::MergeConflict,
-    name::{BranchName, TaskId},
-};
+use super::{Failing, HoldReason, ParkingObstacle, Ticket, TicketOutcome, TicketState, WithheldReason};
+use crate::{git::MergeConflict, name::TaskId};
 
 /// The command that helps a task to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +83,7 @@ impl Ticket {
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match &self.state {
-            TicketState::Waiting => self.held.clone(),
+            TicketState::Waiting => self.held.as_ref().map(ToString::to_string),
             TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
             TicketState::Red { gate, log, with, denied, .. } if with.is_empty() => {
@@ -100,9 +97,11 @@ impl Ticket {
                     with.join(", ")
                 ))
             }
-            TicketState::Withheld { why } => match &self.held {
-                Some(held) if self.forced && is_about_incomplete(why) => Some(format!("{held}; {why}")),
-                _ => Some(why.clone()),
+            TicketState::Withheld { why } => match (why, &self.held) {
+                (WithheldReason::Incomplete { .. }, Some(held)) if self.forced => {
+                    Some(format!("{held}; {why}"))
+                }
+                _ => Some(why.to_string()),
             },
             TicketState::Lost | TicketState::LostElsewhere { .. } | TicketState::Reverted(_) => {
                 self.trouble()
@@ -111,72 +110,31 @@ impl Ticket {
     }
 }
 
-/// How the reason ends of a ticket that is held because its target fails a gate.
-pub(in crate::queue) const FAILS_ON_TARGET: &str = "' fails on the target too";
-/// What follows the name of a gate in the reason of a ticket that is held because the gate could not run.
-const COULD_NOT_RUN: &str = "' could not run: ";
-/// The same for a gate that was ended because it took too long.
-const TOO_SLOW: &str = "' took too long: ";
-
-/// How the reason ends of a ticket whose parked landing is no longer on top of its target.
-const MOVED: &str = "' has moved since its landing was parked";
-
-/// Why a parked landing cannot be brought to its target any more.
-#[must_use]
-pub(super) fn describe_moved(into: &BranchName) -> String {
-    format!("'{into}{MOVED}")
-}
-
-/// How the reason begins of a ticket that is held because of the policy of a landing.
-pub(super) const ALL_OR_NOTHING: &str = "all others, because of --policy all-or-nothing, and ";
-
 /// Why a gate that gave no result holds a ticket.
 #[must_use]
 pub fn describe_broken(failing: &Failing) -> String {
-    let is_late = failing.why.starts_with(&format!("'{}' timed out after ", failing.gate.command));
-    let reason = if is_late { TOO_SLOW } else { COULD_NOT_RUN };
-    format!("the gate '{}{reason}{}", failing.gate.name, failing.why)
+    HoldReason::no_result(failing).to_string()
 }
 
 impl Ticket {
     /// Whether it is held because of `--policy all-or-nothing`. It can land by itself.
     #[must_use]
     pub fn waits_for_all(&self) -> bool {
-        self.state == TicketState::Waiting
-            && self.held.as_ref().is_some_and(|why| why.contains(ALL_OR_NOTHING))
+        self.state == TicketState::Waiting && matches!(self.held, Some(HoldReason::AllOrNothing { .. }))
     }
 
-    /// What to do so that a ticket that is held can land. `run` makes a command of `merge`.
+    /// What to do so that a ticket that is held can land; `None` if it is not held. `run` makes a command of `merge`.
     #[must_use]
-    pub fn advice_while_held(&self, run: impl Fn(&str) -> String) -> String {
-        let why = self.held.as_deref().unwrap_or_default();
-        if why.ends_with(MOVED) {
-            return format!("merge and test it again: {}", run("run"));
-        }
-        if self.waits_for_all() {
-            let all = run("run --policy all-or-nothing");
-            return format!(
-                "to land all of them or none, run: {all}\nor land those that can land: {}",
+    pub fn advice_while_held(&self, run: impl Fn(&str) -> String) -> Option<String> {
+        Some(match self.held.as_ref()? {
+            HoldReason::TargetMoved { .. } => format!("merge and test it again: {}", run("run")),
+            HoldReason::AllOrNothing { .. } => format!(
+                "to land all of them or none, run: {}\nor land those that can land: {}",
+                run("run --policy all-or-nothing"),
                 run("run")
-            );
-        }
-        format!("{}, then run: {}", self.remedy(), run("run"))
-    }
-
-    /// What to do before it is tried again.
-    fn remedy(&self) -> String {
-        let why = self.held.as_deref().unwrap_or_default();
-        if why.ends_with(FAILS_ON_TARGET) {
-            format!("make the gate pass on {}", self.into)
-        } else if why.contains(COULD_NOT_RUN) && why.contains("command not found") {
-            "install the program, or correct the command of the gate".into()
-        } else if why.contains(TOO_SLOW) {
-            "make the gate faster, or raise its limit (merge.gates.*.timeout)".into()
-        } else if why.contains(COULD_NOT_RUN) {
-            "correct the gate".into()
-        } else {
-            "remove the cause".into()
-        }
+            ),
+            held => format!("{}, then run: {}", held.remedy(&self.into), run("run")),
+        })
     }
 
     /// Why it waits, as a clause. `outcome` is what the queue reports that it waits for.

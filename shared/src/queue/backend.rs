@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gate, GateVerdict, Parking, QueueError, QueueEvent, Ticket, TicketState};
+use super::{Gate, GateVerdict, LoggedOutcome, Parking, QueueError, QueueEvent, Ticket, TicketState};
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
@@ -77,15 +77,6 @@ pub enum RememberedResults {
     Passed,
 }
 
-/// Why a ticket is closed without landing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
-    /// It would change nothing.
-    NoChange,
-    /// Enough others have landed.
-    NotChosen,
-}
-
 /// The result of publishing a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
@@ -103,9 +94,9 @@ pub enum Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
     /// The ticket waits again, with a resolution to be merged and tested.
-    Resolved(Box<Ticket>),
-    /// It failed. The reason is in the ticket's last try.
-    Failed(Box<Ticket>),
+    Resolved,
+    /// It failed. The reason is in the stored ticket's last try.
+    Failed,
     /// The task is done again; its ticket is closed.
     Withdrawn,
     /// No agent tries. The ticket has its current conflicts.
@@ -122,13 +113,15 @@ pub trait QueueBackend {
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
     /// Writes the same merge again, with a message that these gates were not required because they failed before.
     fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError>;
-    /// Runs gates on a commit, or uses remembered results. Also returns how many were run.
+    /// Runs gates on a commit, or uses remembered results.
     fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError>;
+    ) -> Result<GateVerdict, QueueError>;
+    /// How many gates were run since this was last asked.
+    fn take_gate_runs(&mut self) -> usize;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_to_fail_on_target(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
     /// The landings on the target since the work of a ticket began, oldest first, without the tasks that it needs.
@@ -141,8 +134,8 @@ pub trait QueueBackend {
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError>;
     /// Stores the state of a ticket.
     fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError>;
-    /// Removes a ticket that does not land from the queue.
-    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
+    /// Removes a ticket that does not land from the queue, and logs why.
+    fn close(&mut self, ticket: &Ticket, outcome: LoggedOutcome) -> Result<(), QueueError>;
     /// Keeps a person's resolution that has failed a gate, so that the person can correct it. Says where it is.
     fn keep_resolution(&mut self, _ticket: &Ticket) -> Result<Option<String>, QueueError> {
         Ok(None)

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::GateFault;
 use crate::{
     name::{Oid, RepoName, digest},
     pipeline::KnownRed,
@@ -113,6 +114,9 @@ pub struct Failing {
     pub log: String,
     /// The end of the log.
     pub tail: String,
+    /// Why it gave no result, if it gave none.
+    #[serde(skip)]
+    pub fault: GateFault,
     /// Whether it passed, but ran fewer tests than before.
     #[serde(skip)]
     pub ran_fewer: bool,

@@ -14,16 +14,18 @@ mod git_backend;
 mod options;
 mod other_branches;
 mod policy;
+mod reasons;
 mod report;
-mod resolver;
+mod resolver_prompt;
 mod store;
 mod target;
 mod ticket;
+mod ticket_facts;
 
 pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
 pub use backend::{
-    Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries,
-    RememberedResults, Resolution,
+    EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries, RememberedResults,
+    Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, waits_for};
@@ -33,18 +35,19 @@ pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{
     GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
-pub use options::{Afterwards, Distrusted, Landing, QueueMemory, QueueOptions, QueuePlan};
+pub use options::{Distrusted, QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
+pub use reasons::{GateFault, HoldReason, WithheldReason};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
-pub use resolver::{Briefs, Resolver};
+pub use resolver_prompt::{Brief, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, accept_others_commits,
-    advice_to_commit_resolved, advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
+    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_others_commits,
+    advice_to_commit_resolved, advice_to_unpark, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
@@ -115,14 +118,7 @@ impl<'a> Queue<'a> {
         self.list_copied_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
         let parking = git_queue.land_parked()?;
-        let rules = DrainRules {
-            batch: options.batch,
-            red_target: options.red_target,
-            resolve_attempts: options.resolve_attempts,
-            policy: options.policy,
-            only: options.only.clone(),
-        };
-        let mut report = Drain::new(&mut git_queue, rules).run()?;
+        let mut report = Drain::new(&mut git_queue, options.rules.clone()).run()?;
         report.parking = report.parking.or(parking);
         if report.gate_runs > 0 {
             git_queue.forget_old_results()?;
@@ -236,12 +232,10 @@ impl<'a> Queue<'a> {
             signing: self.signing(options)?,
             stored: HashMap::new(),
             trees: HashMap::new(),
-            stacked: HashMap::new(),
+            merges: HashMap::new(),
             results: HashMap::new(),
-            counted: HashMap::new(),
-            denials: HashMap::new(),
+            gate_runs: 0,
             counts_before: None,
-            landings: HashMap::new(),
             other_repos: HashMap::new(),
             seen: None,
             run: None,

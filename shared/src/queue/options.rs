@@ -5,9 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use super::{
-    Batch, Briefs, Gate, GateResults, LandingPolicy, Resolutions, Resolver, other_branches::repos_of_tasks,
-};
+use super::{Brief, DrainRules, Gate, GateResults, Resolutions, Resolver, other_branches::repos_of_tasks};
 use crate::{
     agent::{AgentError, redact::Secrets},
     coordination::RemoteWork,
@@ -19,8 +17,7 @@ use crate::{
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{
-        GateSettings, MergeSettings, NamedGroup, OnConflict, Origin, RedTarget, ReviewsIn, Settings, Size,
-        TranscriptMode,
+        GateSettings, MergeSettings, NamedGroup, OnConflict, Origin, ReviewsIn, Settings, TranscriptMode,
     },
     workspace::RepoSection,
     worktree::WorktreeOptions,
@@ -47,31 +44,11 @@ impl Distrusted {
     }
 }
 
-/// What happens to a task's branch when it has landed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Afterwards {
-    /// It is kept.
-    #[default]
-    Keep,
-    /// It is deleted, once the landing is verified.
-    Delete,
-}
-
-/// When a run lands finished tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Landing {
-    /// As soon as it can.
-    #[default]
-    AtOnce,
-    /// When the user asks for it. Until then they are queued.
-    WhenAsked,
-}
-
 /// What the plan says about tasks, their tests and their phases.
 #[derive(Debug, Default)]
 pub struct QueuePlan {
-    /// Names and descriptions of tasks, for the resolver.
-    pub briefs: Briefs,
+    /// What the resolver is told about each task.
+    pub briefs: HashMap<TaskId, Brief>,
     /// The test commands of tasks that have their own.
     pub tests: HashMap<TaskId, Vec<Gate>>,
     /// The gates made from a phase's own tests, by the phase's id. They gate the landing of its last task.
@@ -112,30 +89,18 @@ pub struct QueueOptions {
     pub plan: QueuePlan,
     /// What earlier drains have learnt.
     pub memory: QueueMemory,
-    /// When a run lands finished tasks.
-    pub landing: Landing,
+    /// What is tested together, and what lands.
+    pub rules: DrainRules,
+    /// The settings of landings.
+    pub merge: MergeSettings,
     /// Gates for everything that lands.
     pub gates: Vec<Gate>,
-    /// How many tickets are tested together.
-    pub batch: Batch,
-    /// Whether a ticket may land if its gate fails on the target too.
-    pub red_target: RedTarget,
     /// Settings from files of the repository that let more land, as the user has to approve them.
     pub tracked_lines: BTreeSet<String>,
-    /// Which tickets land together.
-    pub policy: LandingPolicy,
-    /// Only these tasks, if any are named.
-    pub only: Vec<TaskId>,
-    /// Whether a task's branch is deleted when it has landed.
-    pub afterwards: Afterwards,
-    /// What to do about conflicts.
-    pub on_conflict: OnConflict,
     /// The agent that resolves them, if there is one.
     pub resolver: Option<Resolver>,
     /// Why no agent resolves them, unless the user switched that off.
     pub no_resolver: Option<String>,
-    /// How many times it may try.
-    pub resolve_attempts: u32,
     /// Watches what resolvers and gates must not change, together with all other child processes.
     pub config_guard: ConfigGuard,
     /// Files that a resolution must not change.
@@ -152,8 +117,6 @@ pub struct QueueOptions {
     pub sections: Vec<RepoSection>,
     /// The directory of task reports, from the top of the repository.
     pub report_dir: String,
-    /// Patterns of ignored files that stay in a gate's worktree for the next gate.
-    pub keep: Vec<String>,
     /// How worktrees for gates are set up.
     pub worktrees: WorktreeOptions,
     /// The directory of logs, from the top of the repository.
@@ -175,7 +138,10 @@ pub struct QueueOptions {
 impl QueuePlan {
     /// `test_time` is the time limit of tests that name none, in seconds.
     fn new(plan: &Plan, sections: &[RepoSection], test_time: u64) -> Self {
-        let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
+        let brief = |task: &Task| {
+            let brief = Brief { name: task.name.clone(), description: task.description.clone() };
+            (task.id.clone(), brief)
+        };
         let gate = |test: &TestCommand| {
             let name = format!("{} test", test.kind.as_str());
             Gate::of_test(&name, test, Origin::Repository, test_time)
@@ -209,7 +175,6 @@ impl QueueOptions {
         clock: fn() -> i64,
     ) -> Result<Self, AgentError> {
         let settings = runners.settings();
-        let merge = &settings.merge;
         let config_guard = ConfigGuard::default();
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.config_guard = config_guard.clone();
@@ -219,18 +184,12 @@ impl QueueOptions {
         Ok(Self {
             plan: QueuePlan::default(),
             memory: QueueMemory::default(),
-            landing: if merge.auto { Landing::AtOnce } else { Landing::WhenAsked },
+            rules: DrainRules::new(&settings.merge),
+            merge: settings.merge.clone(),
             gates: gates(settings),
-            batch: batch(merge),
-            red_target: merge.red_target,
             tracked_lines: settings.tracked_lines(),
-            policy: LandingPolicy::KeepClean,
-            only: Vec::new(),
-            afterwards: if merge.delete_branches { Afterwards::Delete } else { Afterwards::Keep },
-            on_conflict: merge.on_conflict,
             resolver,
             no_resolver,
-            resolve_attempts: merge.resolve_attempts,
             config_guard,
             protection: Protection::new(settings, &[]).with_reviewers(reviewer.iter()),
             allow_fewer: settings.tests.allow_fewer,
@@ -239,7 +198,6 @@ impl QueueOptions {
             usual_test: usual_test(settings),
             sections: Vec::new(),
             report_dir: settings.general.report_dir.clone(),
-            keep: merge.keep.clone(),
             worktrees,
             log_dir: settings.general.log_dir.clone(),
             log_size: log_size(settings),
@@ -269,7 +227,7 @@ impl QueueOptions {
     #[must_use]
     pub fn leaves_conflicts(&self) -> bool {
         let assists = self.resolver.as_ref().is_some_and(|resolver| resolver.assists);
-        self.on_conflict == OnConflict::Resolve && !assists && self.no_resolver.is_none()
+        self.merge.on_conflict == OnConflict::Resolve && !assists && self.no_resolver.is_none()
     }
 
     /// Finds a repository other than the plan's.
@@ -416,11 +374,4 @@ fn usual_test(settings: &Settings) -> Option<Gate> {
     let command =
         settings.general.test_command.as_ref().filter(|command| !command.value.trim().is_empty())?;
     Some(Gate::of_test_command(&command.value, command.origin, test_time(settings)))
-}
-
-fn batch(settings: &MergeSettings) -> Batch {
-    match settings.batch {
-        None | Some(Size::Auto) => Batch::Auto,
-        Some(Size::Number(size)) => Batch::Size(size),
-    }
 }

@@ -3,10 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{
-    QueueError, Target, Ticket, TicketState, advice::describe_moved, git_backend::OtherTarget,
-    ticket::is_about_incomplete,
-};
+use super::{QueueError, Ticket, TicketState, git_backend::OtherTarget};
 use crate::{
     git::Repository,
     history::Run,
@@ -89,7 +86,11 @@ impl OtherBranches {
     }
 
     /// The state of a ticket whose branch is gone in one of these repositories. `records` has the session's records.
-    fn find_lost(&self, records: &Repository, ticket: &Ticket) -> Result<Option<TicketState>, QueueError> {
+    pub(super) fn find_lost(
+        &self,
+        records: &Repository,
+        ticket: &Ticket,
+    ) -> Result<Option<TicketState>, QueueError> {
         for target in self.of(&ticket.task) {
             if target.find_tip(&target.branch.task_branch(&ticket.task))?.is_none()
                 && let Some(lost) = target.find_lost(records, Some(&self.session), ticket)?
@@ -126,49 +127,6 @@ impl OtherBranches {
             }
         }
         Ok(None)
-    }
-}
-
-impl Ticket {
-    /// Updates its state to what can be known without landing anything: whether only a person can help, or whether it
-    /// must not land. `state`, `merge` and the summary of a run all use this, so that they agree.
-    pub fn update_state(
-        &mut self,
-        repository: &Repository,
-        run: &Run,
-        elsewhere: Option<&OtherBranches>,
-    ) -> Result<(), QueueError> {
-        if let TicketState::Parked { commit } = self.state {
-            let position = Target::new(repository, &self.into).find()?;
-            let is_there = |tip| repository.is_ancestor(commit, tip);
-            if position.map(|position| is_there(position.tip())).transpose()? != Some(false) {
-                return Ok(());
-            }
-            self.state = TicketState::Waiting;
-            self.held = Some(describe_moved(&self.into));
-        }
-        let tip = repository.find_branch(&self.branch())?;
-        let trouble = match (self.find_trouble(repository, run, tip)?, elsewhere) {
-            (None, Some(elsewhere)) => elsewhere.find_lost(repository, self)?,
-            (trouble, _) => trouble,
-        };
-        match trouble {
-            Some(trouble) => {
-                self.state = trouble;
-                return Ok(());
-            }
-            None if self.trouble().is_some() => self.state = TicketState::Waiting,
-            None => {}
-        }
-        match self.find_withheld(repository, run, tip)? {
-            Some(why) if !self.has_failed_by_force(run, tip) || !is_about_incomplete(&why) => {
-                self.state = TicketState::Withheld { why };
-            }
-            Some(_) => {}
-            None if self.may_be_free() => self.state = TicketState::Waiting,
-            None => {}
-        }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Priority, Ticket};
-use crate::name::TaskId;
+use crate::{name::TaskId, settings::Size};
 
 /// Tickets in the order in which they are tried.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -79,6 +79,15 @@ pub enum Batch {
     Auto,
     /// This many.
     Size(usize),
+}
+
+impl From<Option<Size>> for Batch {
+    fn from(setting: Option<Size>) -> Self {
+        match setting {
+            None | Some(Size::Auto) => Self::Auto,
+            Some(Size::Number(size)) => Self::Size(size),
+        }
+    }
 }
 
 impl Batch {

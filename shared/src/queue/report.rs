@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, ForeignCommits, LandingPolicy, ParkingObstacle, Ticket};
+use super::{Failing, ForeignCommits, LandingPolicy, ParkingObstacle, Ticket, UnparkWay};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -74,8 +74,8 @@ pub enum TicketOutcome {
 pub struct Parking {
     /// Why the target could not be moved.
     pub why: String,
-    /// The command that brings the checkout up to date.
-    pub command: String,
+    /// How the checkout is brought up to date.
+    pub way: UnparkWay,
     /// What is in the way in the checkout, if it was found.
     pub obstacle: Option<ParkingObstacle>,
 }

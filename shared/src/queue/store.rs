@@ -252,7 +252,7 @@ impl<'a> Store<'a> {
         let old = self.repository.find_ref(&name)?;
         let mut moves = Vec::new();
         let known = match (written, old) {
-            (OutcomeWritten::Perhaps, Some(tip)) => self.read_log(tip, 1)?,
+            (OutcomeWritten::Perhaps, Some(tip)) => self.read_log(tip, Some(1))?,
             _ => Vec::new(),
         };
         let entries: Vec<&LogEntry> = entries.iter().filter(|entry| !is_known(&known, entry)).collect();
@@ -304,13 +304,13 @@ impl<'a> Store<'a> {
     /// Loads the log of a target, newest first, from at most `count` commits.
     pub fn load_log(&self, into: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         match self.repository.find_ref(&log_of(into))? {
-            Some(tip) => self.read_log(tip, count),
+            Some(tip) => self.read_log(tip, Some(count)),
             None => Ok(Vec::new()),
         }
     }
 
-    /// Loads the log entries of a run, newest first, from at most `count` commits for each target.
-    pub fn load_logs(&self, scope: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
+    /// Loads the log entries of a run, newest first: all of them, or those in at most `count` commits for each target.
+    pub fn load_logs(&self, scope: &BranchName, count: Option<usize>) -> Result<Vec<LogEntry>, QueueError> {
         let mut entries = Vec::new();
         for log in self.repository.list_refs(&[LOGS])? {
             entries.extend(self.read_log(log.target, count)?);
@@ -320,8 +320,9 @@ impl<'a> Store<'a> {
         Ok(entries)
     }
 
-    fn read_log(&self, tip: Oid, count: usize) -> Result<Vec<LogEntry>, QueueError> {
-        let revisions = ["--first-parent".into(), format!("-n{count}"), tip.to_string()];
+    fn read_log(&self, tip: Oid, count: Option<usize>) -> Result<Vec<LogEntry>, QueueError> {
+        let mut revisions = vec!["--first-parent".into(), tip.to_string()];
+        revisions.extend(count.map(|count| format!("-n{count}")));
         let mut entries = Vec::new();
         for commit in self.repository.stream_commits(&revisions)? {
             let commit = self.repository.exact(commit?)?;

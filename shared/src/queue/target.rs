@@ -237,11 +237,6 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// How a person can land what is parked. `run` is the command that lands the queue.
-    pub fn advice(&self, run: &str) -> Result<String, QueueError> {
-        Ok(advice_to_unpark(self.into, self.find_obstacle()?.as_ref(), run))
-    }
-
     /// What keeps the target from moving to its parked landing now. `None` if nothing is parked, or nothing is found.
     pub fn find_obstacle(&self) -> Result<Option<ParkingObstacle>, QueueError> {
         let position = self.find()?.and_then(|position| Some((position.branch, position.parked?)));
@@ -300,15 +295,15 @@ impl<'a> Target<'a> {
             Some(place) if place != self.repository.top() => format!(" -C '{}'", place.display()),
             _ => String::new(),
         };
-        let command = match place {
+        let way = match place {
             // To stash an unfinished merge would end it, and git does not stash unresolved conflicts. The queue names
             // them until they are finished.
             Some(_) if obstacle.as_ref().is_none_or(ParkingObstacle::can_be_stashed) => {
-                land_after_stash(&at, self.into)
+                UnparkWay::Stash { at, branch: self.into.clone() }
             }
-            _ => "git arborist merge run".into(),
+            _ => UnparkWay::Run("git arborist merge run".into()),
         };
-        Parking { why, command, obstacle }
+        Parking { why, way, obstacle }
     }
 
     /// Parks `to` for the branch.
@@ -318,6 +313,41 @@ impl<'a> Target<'a> {
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }
+
+/// How a parked landing is brought into the checkout of its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnparkWay {
+    /// Changed files are stashed first.
+    Stash {
+        /// git's option for the folder, with a space before it, or empty.
+        at: String,
+        /// The target.
+        branch: BranchName,
+    },
+    /// The queue lands it, with this command.
+    Run(String),
+}
+
+impl UnparkWay {
+    /// The command.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self {
+            Self::Stash { at, branch } => land_after_stash(at, branch),
+            Self::Run(command) => command.clone(),
+        }
+    }
+
+    /// The command that gets the stashed changes back after it; see [`GET_BACK`].
+    #[must_use]
+    pub fn get_back(&self) -> Option<String> {
+        match self {
+            Self::Stash { at, .. } => Some(format!("git{at} stash pop")),
+            Self::Run(_) => None,
+        }
+    }
+}
+
 /// What to do after [`land_after_stash`]. It is a separate command, because it fails if it leaves conflicts.
 pub const GET_BACK: &str =
     "then get your changes back (they conflict where the landing changed the same lines): git stash pop";
@@ -325,8 +355,7 @@ pub const GET_BACK: &str =
 /// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too.
 /// They are added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an
 /// untracked one. `at` is git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
-#[must_use]
-pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
+fn land_after_stash(at: &str, branch: &BranchName) -> String {
     let landing = branch.landing_ref();
     format!("git{at} add -A && git{at} stash && git{at} merge --ff-only --no-overwrite-ignore {landing}")
 }
@@ -341,12 +370,6 @@ pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>,
             land_after_stash("", branch)
         ),
     }
-}
-
-/// The command that gets the changes back which [`land_after_stash`] put in a stash; `None` after any other command.
-#[must_use]
-pub fn get_back_after(command: &str) -> Option<String> {
-    command.split_once(" add -A && ").map(|(git, _)| format!("{git} stash pop"))
 }
 
 /// How many commits are named in a message.

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::reasons::{HoldReason, WithheldReason, read_optional_reason, read_reason};
 use crate::{
     agent::Usage,
     git::{GitError, MergeConflict, Repository},
@@ -54,9 +55,9 @@ pub struct Ticket {
     /// Its state.
     #[serde(rename = "standing")]
     pub state: TicketState,
-    /// Why a gate could not judge it when it was last tried. It waits, and is tried again.
-    #[serde(default)]
-    pub held: Option<String>,
+    /// Why it could not be judged when it was last tried. It waits, and is tried again.
+    #[serde(default, deserialize_with = "read_optional_reason")]
+    pub held: Option<HoldReason>,
     /// The results of agents' tries to resolve its conflict, oldest first.
     #[serde(default)]
     pub tries: Vec<String>,
@@ -160,7 +161,7 @@ impl Ticket {
         }
         // A ticket that was fetched from a remote has no branch here.
         Ok(Some(match OtherRun::find(repository, self, run)? {
-            Some(other) => TicketState::Withheld { why: other.words(self) },
+            Some(other) => TicketState::Withheld { why: other.reason(self) },
             None => TicketState::Lost,
         }))
     }
@@ -275,7 +276,8 @@ pub enum TicketState {
     /// It must not land at the moment.
     Withheld {
         /// The reason.
-        why: String,
+        #[serde(deserialize_with = "read_reason")]
+        why: WithheldReason,
     },
     /// Its branch is gone, and its work has not landed. The ticket keeps the commits.
     Lost,
@@ -401,14 +403,6 @@ impl From<Paid> for Expense {
 /// How many commits of a task are looked at to find the one that it started from.
 const MAX_COMMITS: usize = 1000;
 
-/// Why a ticket does not land even by force.
-pub(super) const REWRITTEN: &str = "its branch was rewritten";
-/// The beginnings of the other reasons in this file.
-const GONE: &str = "the run that completed it is no longer in";
-const FOREIGN: &str = "the commit that its run started from is not in";
-const EARLIER: &str = "it was completed in an earlier run of";
-const INCOMPLETE: &str = "it is";
-
 /// The run that completed a ticket, if it is not the run that the ticket is to land in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherRun {
@@ -439,13 +433,13 @@ impl OtherRun {
 
     /// Why the ticket does not land.
     #[must_use]
-    pub fn words(&self, ticket: &Ticket) -> String {
-        let why = match (self.is_gone, self.was_here) {
-            (true, true) => GONE,
-            (true, false) => FOREIGN,
-            (false, _) => EARLIER,
-        };
-        format!("{why} '{}'", ticket.into)
+    pub fn reason(&self, ticket: &Ticket) -> WithheldReason {
+        let into = ticket.into.clone();
+        match (self.is_gone, self.was_here) {
+            (true, true) => WithheldReason::RunIsGone { into },
+            (true, false) => WithheldReason::ForeignRun { into },
+            (false, _) => WithheldReason::EarlierRun { into },
+        }
     }
 
     /// What a person can do. Two runs on two sides of a merge cannot be continued, so a run is brought back only where
@@ -474,15 +468,6 @@ impl Ticket {
         format!("to land it on '{scope}' instead, run: git arborist merge {task} --scope {scope}")
     }
 
-    /// Whether it was withheld for a reason that [`Ticket::find_withheld`] gives, and that may not be true any more.
-    #[must_use]
-    pub fn may_be_free(&self) -> bool {
-        let is_known = |why: &str| {
-            [REWRITTEN, GONE, FOREIGN, EARLIER, INCOMPLETE].iter().any(|known| why.starts_with(known))
-        };
-        matches!(&self.state, TicketState::Withheld { why } if is_known(why))
-    }
-
     /// Whether it failed a gate when it was landed by force, although its task is not complete. The failure is what the
     /// user has to know then, as long as the branch is the one that was tested and the task was not reset.
     #[must_use]
@@ -508,30 +493,23 @@ impl Ticket {
         repository: &Repository,
         run: &Run,
         tip: Option<Oid>,
-    ) -> Result<Option<String>, GitError> {
+    ) -> Result<Option<WithheldReason>, GitError> {
         if let Some(tip) = tip
             && tip != self.source
             && !repository.is_ancestor(self.source, tip)?
         {
-            return Ok(Some(REWRITTEN.to_owned()));
+            return Ok(Some(WithheldReason::Rewritten));
         }
         if let Some(other) = OtherRun::find(repository, self, run)? {
-            return Ok(Some(other.words(self)));
+            return Ok(Some(other.reason(self)));
         }
         let state = run.state_of(&self.task);
         if state == State::Complete {
             return Ok(None);
         }
-        let how = self
-            .forced
-            .then(|| format!("; to land it anyway, run: git arborist merge {} --force", self.task));
-        Ok(Some(format!("{INCOMPLETE} {}, not complete{}", state.as_str(), how.unwrap_or_default())))
+        let forced = self.forced.then(|| self.task.clone());
+        Ok(Some(WithheldReason::Incomplete { state: state.as_str().to_owned(), forced }))
     }
-}
-
-/// Whether the reason of [`Ticket::find_withheld`] is only that the task is not complete.
-pub(super) fn is_about_incomplete(why: &str) -> bool {
-    why.starts_with(INCOMPLETE)
 }
 
 /// The commit before the first one of the ticket's task.

@@ -80,7 +80,7 @@ impl AccountFacts<'_> {
             left: left.iter().map(|node| self.left_task(node)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
             resolved: log.resolved.clone(),
-            parked: summary.parked.as_ref().map(|parking| parking.command.clone()),
+            parked: summary.parked.as_ref().map(|parking| parking.way.command()),
             parked_because: summary.parked.as_ref().map(|parking| one_line(&parking.why)),
             attempts: log.counted_attempts(),
             spent: log.spent,
@@ -88,6 +88,7 @@ impl AccountFacts<'_> {
             seconds: self.seconds,
             stopped: self.stopped.map(one_line),
             next: self.next(&progress),
+            get_back: summary.parked.as_ref().and_then(|parking| parking.way.get_back()),
             worktree: self.session_worktree.map(|session_worktree| session_worktree.display().to_string()),
             merge: self.session_worktree.filter(|_| is_done).map(|_| format!("git merge {}", opening.branch)),
             others: if is_done { self.others.iter().map(other).collect() } else { Vec::new() },
@@ -147,7 +148,7 @@ impl AccountFacts<'_> {
     /// The command that the user should run next.
     fn next(&self, progress: &Progress<'_>) -> Option<String> {
         if let Some(parking) = &self.summary.parked {
-            return Some(parking.command.clone());
+            return Some(parking.way.command());
         }
         if self.summary.is_well() && self.stopped.is_none() {
             return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());

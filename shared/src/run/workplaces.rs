@@ -26,7 +26,7 @@ impl OpenRun {
     /// Lanes for `jobs` tasks at once.
     pub fn lanes(&self, jobs: usize, planned: &Planned, run: &Run) -> Result<Lanes<'_>, Failure> {
         let mut queue = self.queue_options(planned)?;
-        queue.policy = self.request.lanes.policy;
+        queue.rules.policy = self.request.lanes.policy;
         queue.remote_work = self.remote_work.clone();
         queue.worktrees.session = Some(self.session(run).clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());

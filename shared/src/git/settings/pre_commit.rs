@@ -17,18 +17,26 @@ const TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// How many characters of its output are kept.
 const MAX_OUTPUT: usize = 64 * 1024;
 
+/// What the pre-commit hook decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookVerdict {
+    /// It accepted the commit, and left this tree.
+    Accepted(Oid),
+    /// It refused the commit, with this output.
+    Refused(String),
+}
+
 impl Repository {
-    /// Runs the user's pre-commit hook on what is about to be committed. `base` is the `HEAD` that the hook sees. `Ok`
-    /// inside is the tree that the hook left, `Err` inside its output if it refused. Hooks often run scripts of the
-    /// repository, which an agent has just written, so all of its processes are ended with it, and it may be confined. A
-    /// confined hook stages files in a private folder.
+    /// Runs the user's pre-commit hook on what is about to be committed. `base` is the `HEAD` that the hook sees. Hooks
+    /// often run scripts of the repository, which an agent has just written, so all of its processes are ended with it,
+    /// and it may be confined. A confined hook stages files in a private folder.
     pub fn pre_commit(
         &self,
         tree: Oid,
         base: Oid,
         confinement: Option<Confinement>,
         cancel: &Cancel,
-    ) -> Result<Result<Oid, String>, GitError> {
+    ) -> Result<HookVerdict, GitError> {
         let index = self.private_index("hook")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let hook = self.pin_hook(GitCommand::acting("hook", self.top()));
@@ -51,21 +59,23 @@ impl Repository {
         let hook = Supervised::new(program).limits(limits).until(cancel).tail(MAX_OUTPUT);
         let ended = hook.run(|_| {});
         let output = format!("{}{}", ended.stdout.text, ended.stderr.text);
-        match ended.ending {
+        Ok(HookVerdict::Refused(match ended.ending {
             _ if !ended.survivors.is_empty() => {
-                Ok(Err(format!("{output}\nit left processes that could not be stopped")))
+                format!("{output}\nit left processes that could not be stopped")
             }
             Ending::Exited(0) => {
                 files.map_or(Ok(()), |files| files.take_over(&index, tree))?;
-                index.write_tree().map(Ok)
+                return index.write_tree().map(HookVerdict::Accepted);
             }
-            Ending::Exited(0..128) => Ok(Err(output)),
+            Ending::Exited(0..128) => output,
             // A program of the hook was ended by a signal, which shells report with such a code.
-            Ending::Exited(_) => Ok(Err(format!("{output}\nit {}", ended.ending))),
-            Ending::TimedOut { .. } => Ok(Err(format!("{output}\nit took too long"))),
+            Ending::Exited(_) => format!("{output}\nit {}", ended.ending),
+            Ending::TimedOut { .. } => format!("{output}\nit took too long"),
             // A hook that was ended by a signal has not refused the commit.
-            other => Err(GitError::Failed { command: "hook".into(), complaint: format!("it {other}") }),
-        }
+            other => {
+                return Err(GitError::Failed { command: "hook".into(), complaint: format!("it {other}") });
+            }
+        }))
     }
 }
 

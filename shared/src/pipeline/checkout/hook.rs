@@ -2,7 +2,7 @@
 //! agent may just have written, so the hook runs in the sandbox and is guarded like an agent.
 
 use crate::{
-    git::{GitError, TreeChange},
+    git::{GitError, HookVerdict, TreeChange},
     name::Oid,
     pipeline::{
         PipelineError, RunContext,
@@ -33,28 +33,31 @@ impl RepoAttempt<'_, '_> {
         let places = vec![repository.top().to_owned()];
         let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
         let confinement = run.options.sandbox.confine(&child);
-        let answer = repository.pre_commit(work.commit_tree, base, confinement.clone(), &run.cancel);
+        let verdict = repository.pre_commit(work.commit_tree, base, confinement.clone(), &run.cancel);
         if run.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&run.cancel));
         }
-        let answer = answer?;
+        let verdict = verdict?;
         // The hook may have run scripts that the agent has just changed.
         work.violations.extend(checkout.restore_after_end());
         if repository.find_branch(recorder.branch())? != Some(work.tip) {
             work.violations.extend(branch::restore_branch_at(recorder, &checkout.unfinished.name, work.tip)?);
         }
-        let staged = answer.as_ref().map_or(work.commit_tree, |tree| *tree);
+        let staged = match verdict {
+            HookVerdict::Accepted(tree) => tree,
+            HookVerdict::Refused(_) => work.commit_tree,
+        };
         let kept = put_back_unstaged(recorder, checkout, work.commit_tree, before, staged)?;
         work.notes.extend(kept);
-        match answer {
-            Ok(tree) if tree == work.commit_tree => Ok(None),
-            Ok(tree) => {
+        match verdict {
+            HookVerdict::Accepted(tree) if tree == work.commit_tree => Ok(None),
+            HookVerdict::Accepted(tree) => {
                 repository.require_verified(recorder.tree(), tree)?;
                 work.changes = repository.changes(recorder.tree(), tree)?;
                 work.commit_tree = tree;
                 Ok(None)
             }
-            Err(complaint) => {
+            HookVerdict::Refused(complaint) => {
                 let denials = describe_denials(&complaint, confinement.as_ref());
                 work.notes.extend(denials.clone());
                 Ok(Some([Some(complaint), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))

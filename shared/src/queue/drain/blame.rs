@@ -5,14 +5,14 @@ use super::{Drain, RedTarget, RedTicket};
 use crate::{
     name::{Oid, TaskId},
     queue::{
-        Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
-        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        Failing, Gate, GateVerdict, HoldReason, LandingStep, Merged, Published, QueueBackend, QueueError,
+        QueueEvent, RememberedResults, Ticket, TicketOutcome, TicketState,
     },
 };
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Notes a ticket that fails alone on top of what has landed. If it passes without what landed of its batch, the
-    /// two do not work together, and neither is bad in itself.
+    /// Remembers a ticket that fails alone on the current target. If it passes without the tasks of this batch that have
+    /// already landed, the two are reported as an interaction.
     pub(super) fn note_red(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
         let ticket = &step.ticket;
         let landed = self.batch.landed.clone();
@@ -22,7 +22,8 @@ impl<G: QueueBackend> Drain<'_, G> {
             && !builds_on
             && let Some(base) = self.batch.base
             && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
-            && self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? == GateVerdict::Green
+            && self.backend.run_gates(alone.commit, &alone.gates, RememberedResults::Any)?
+                == GateVerdict::Green
         {
             with = landed;
         }
@@ -41,7 +42,8 @@ impl<G: QueueBackend> Drain<'_, G> {
                 }
                 self.mark_red(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
-                // A failure in another repository does not hold up tickets that changed nothing there.
+                // Nothing may land on a target that fails, so the whole drain ends. A failure in another repository does
+                // not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
                 self.store_reason(&ticket, fails_on_target_reason(&failing))?;
                 self.settle(&ticket, TicketOutcome::FailsOnTarget { failing });
@@ -79,7 +81,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if self.backend.is_cancelled() {
             return Ok(None);
         }
-        Ok(match self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
+        Ok(match self.backend.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
             GateVerdict::Green => Some(true),
             GateVerdict::Red(_) => Some(false),
             GateVerdict::Broken(_) => None,
@@ -87,7 +89,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 
     /// Stores in the ticket why it could not be tested, so that people see it after this process has ended.
-    pub(super) fn store_reason(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+    pub(super) fn store_reason(&mut self, ticket: &Ticket, why: HoldReason) -> Result<(), QueueError> {
         let ticket = Ticket { held: Some(why), ..ticket.clone() };
         self.backend.set_state(&ticket, TicketState::Waiting)
     }
@@ -99,7 +101,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
+        let verdict =
+            self.backend.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
@@ -174,7 +177,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
     fn test_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
-        match self.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
+        match self.backend.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
             GateVerdict::Red(failing) if !self.fails_on_target(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }
@@ -220,8 +223,8 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 /// Why a ticket waits whose gate fails on the target too.
-pub(super) fn fails_on_target_reason(failing: &Failing) -> String {
-    format!("the gate '{}{FAILS_ON_TARGET}", failing.gate.name)
+pub(super) fn fails_on_target_reason(failing: &Failing) -> HoldReason {
+    HoldReason::FailsOnTarget { gate: failing.gate.name.clone() }
 }
 
 fn red_state(failing: &Failing, with: &[TaskId]) -> TicketState {

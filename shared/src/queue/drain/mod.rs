@@ -6,15 +6,15 @@ mod blame;
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    Batch, Closing, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, Merged, NextLanding, Published,
-    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket, TicketOutcome,
-    TicketState, arrange,
+    Batch, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, LoggedOutcome, Merged, NextLanding,
+    Published, QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket,
+    TicketOutcome, TicketState, arrange,
 };
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, advice::ALL_OR_NOTHING, describe_broken},
-    settings::RedTarget,
+    queue::{HoldReason, QueueView, reasons::describe_all_or_nothing},
+    settings::{MergeSettings, RedTarget},
 };
 
 /// The rules of a drain.
@@ -30,6 +30,19 @@ pub struct DrainRules {
     pub policy: LandingPolicy,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
+}
+
+impl DrainRules {
+    /// What the settings say: all tasks that pass land.
+    #[must_use]
+    pub fn new(merge: &MergeSettings) -> Self {
+        Self {
+            batch: merge.batch.into(),
+            red_target: merge.red_target,
+            resolve_attempts: merge.resolve_attempts,
+            ..Self::default()
+        }
+    }
 }
 
 /// How often a landing is tried if the target moves meanwhile.
@@ -101,6 +114,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 break;
             }
         }
+        self.report.gate_runs = self.backend.take_gate_runs();
         self.report.is_stopped = self.backend.is_cancelled();
         self.report_rest()?;
         Ok(self.report)
@@ -123,6 +137,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         let size = if view.is_gated {
             self.rules.batch.size(view.recent.tries, view.recent.reds)
         } else {
+            // Without gates nothing can fail, so all land together.
             usize::MAX
         };
         // Named tasks may have landed in an earlier drain. Without names, only those of this drain count.
@@ -213,7 +228,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Settles a ticket that cannot land in another repository.
     pub(super) fn settle_blocked(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
-        self.store_reason(ticket, why.clone())?;
+        self.store_reason(ticket, HoldReason::Other(why.clone()))?;
         self.settle(ticket, TicketOutcome::Blocked { why });
         Ok(())
     }
@@ -245,7 +260,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             match self.backend.merge(onto, ticket)? {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
-                    self.backend.close(ticket, Closing::NoChange)?;
+                    self.backend.close(ticket, LoggedOutcome::NoChange)?;
                     self.settle(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(conflicts) if !stack.is_empty() => {
@@ -284,7 +299,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 gates.push(gate.clone());
             }
         }
-        let verdict = self.run_gates(commit, &gates, RememberedResults::Any)?;
+        let verdict = self.backend.run_gates(commit, &gates, RememberedResults::Any)?;
         let GateVerdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
@@ -300,7 +315,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Runs failed gates again. If they pass now, they are reported as flaky.
     fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
-        let again = self.run_gates(commit, gates, RememberedResults::Passed)?;
+        let again = self.backend.run_gates(commit, gates, RememberedResults::Passed)?;
         if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words = format!(
@@ -310,17 +325,6 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             self.backend.report(QueueEvent::Note { words });
         }
         Ok(again)
-    }
-
-    fn run_gates(
-        &mut self,
-        commit: Oid,
-        gates: &[Gate],
-        remembered: RememberedResults,
-    ) -> Result<GateVerdict, QueueError> {
-        let (verdict, runs) = self.backend.run_gates(commit, gates, remembered)?;
-        self.report.gate_runs += runs;
-        Ok(verdict)
     }
 
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
@@ -353,7 +357,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_at_broken_gate(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            self.store_reason(&step.ticket, describe_broken(failing))?;
+            self.store_reason(&step.ticket, HoldReason::no_result(failing))?;
             self.settle(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
@@ -390,7 +394,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Closes a ticket because enough others have landed.
     fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        self.backend.close(ticket, Closing::NotChosen)?;
+        self.backend.close(ticket, LoggedOutcome::NotChosen)?;
         self.settle(ticket, TicketOutcome::NotChosen { policy: self.rules.policy });
         Ok(())
     }
@@ -419,8 +423,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                let reason = format!("{ALL_OR_NOTHING}{why}");
-                self.store_reason(ticket, format!("it waits for {reason}"))?;
+                self.store_reason(ticket, HoldReason::AllOrNothing { why: why.to_owned() })?;
+                let reason = describe_all_or_nothing(why);
                 self.settle(ticket, TicketOutcome::Waiting { reason });
             }
         }
@@ -429,7 +433,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 }
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Tries to resolve the next conflict. Returns whether there is something to try again.
+    /// Tries to resolve the next conflict. Returns whether to go on: a ticket may land, or the conflict may be tried again.
     fn resolve_next(&mut self) -> Result<bool, QueueError> {
         for ticket in self.backend.repair_and_read()?.tickets {
             if !matches!(ticket.state, TicketState::Conflict { escalated: false, .. }) {
@@ -446,11 +450,11 @@ impl<G: QueueBackend> Drain<'_, G> {
             }
             match self.backend.resolve(&ticket)? {
                 Resolution::Left(ticket) => self.escalate(&ticket)?,
-                Resolution::Resolved(_) => {
+                Resolution::Resolved => {
                     self.settled.remove(&ticket.task);
                     return Ok(true);
                 }
-                Resolution::Failed(_) => return Ok(true),
+                Resolution::Failed => return Ok(true),
                 Resolution::Withdrawn => self.settle(&ticket, TicketOutcome::Withdrawn),
             }
         }
@@ -530,6 +534,6 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         }
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
-        TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
+        TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.to_string() },
     }
 }

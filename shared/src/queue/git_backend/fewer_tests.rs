@@ -21,29 +21,30 @@ struct TestedMerges {
 }
 
 impl GitQueue<'_> {
-    /// Why a gate that passed on a commit does not count, because fewer tests ran than before. Also returns how many gates
-    /// were run to find out.
+    /// Why a gate that passed on a commit does not count, because fewer tests ran than before.
     pub(super) fn find_fewer_tests(
         &mut self,
         gate: &Gate,
         gates: &[Gate],
         commit: Oid,
         tally: TestTally,
-    ) -> Result<(Option<String>, usize), QueueError> {
-        let Some(key) = self.count_key(gate) else { return Ok((None, 0)) };
-        self.counted.entry(commit).or_default().set(&key, tally);
-        let Some(merges) = self.find_tested_merges(commit) else { return Ok((None, 0)) };
+    ) -> Result<Option<String>, QueueError> {
+        let Some(key) = self.count_key(gate) else { return Ok(None) };
+        if let Some(merge) = self.merges.get_mut(&commit) {
+            merge.counted.set(&key, tally);
+        }
+        let Some(merges) = self.find_tested_merges(commit) else { return Ok(None) };
         if self.allows_fewer(self.find_phase(gate), &merges.tasks) {
-            return Ok((None, 0));
+            return Ok(None);
         }
         let before = self.counts_before()?;
         let known_fall = before.describe_decrease(&key, tally);
         // If nothing is recorded yet, only the target can tell what ran before.
         let is_first = !before.has(&key) && !tally.is_unknown();
-        let (fall, runs) = if known_fall.is_some() || is_first {
+        let fall = if known_fall.is_some() || is_first {
             self.compare_with_base(gate, &key, &merges, known_fall.clone(), tally)?
         } else {
-            (None, 0)
+            None
         };
         let is_empty_phase = || self.find_empty_phase(gate, gates, commit, &before);
         let fall = if known_fall.is_some() { fall } else { fall.or_else(is_empty_phase) };
@@ -52,7 +53,7 @@ impl GitQueue<'_> {
             (None, _) => "the task".to_owned(),
             (Some(_), _) => "a task of the phase".to_owned(),
         };
-        Ok((fall.map(|fall| format!("{fall}; {}", permission_advice(&place))), runs))
+        Ok(fall.map(|fall| format!("{fall}; {}", permission_advice(&place))))
     }
 
     /// Runs a gate without the merges that it tested. Others may have removed the tests: then they are missing there, too.
@@ -63,17 +64,15 @@ impl GitQueue<'_> {
         merges: &TestedMerges,
         fall: Option<String>,
         now: TestTally,
-    ) -> Result<(Option<String>, usize), QueueError> {
+    ) -> Result<Option<String>, QueueError> {
         let base = self.find_counted_base(gate, merges)?;
-        let Some((record, runs)) = self.result_of(gate, base, RememberedResults::Any)? else {
-            return Ok((fall, 0));
-        };
+        let Some(record) = self.result_of(gate, base, RememberedResults::Any)? else { return Ok(fall) };
         if record.answer != Answer::Green && record.tally.is_unknown() {
-            return Ok((fall, runs));
+            return Ok(fall);
         }
         let mut at_base = CommandCounts::default();
         at_base.set(key, record.tally);
-        Ok((at_base.describe_decrease(key, now), runs))
+        Ok(at_base.describe_decrease(key, now))
     }
 
     /// The name under which the tests of a gate are recorded.
@@ -83,13 +82,9 @@ impl GitQueue<'_> {
 
     /// The merges of this drain up to a commit that have not landed yet.
     fn find_tested_merges(&self, commit: Oid) -> Option<TestedMerges> {
-        let (mut tasks, mut base) = (Vec::new(), commit);
-        while let Some((below, task)) = self.stacked.get(&base).filter(|_| self.landings.contains_key(&base))
-        {
-            tasks.push(task.clone());
-            base = *below;
-        }
-        (!tasks.is_empty()).then_some(TestedMerges { tasks, base })
+        let base = self.open_merges_below(commit).last()?.onto;
+        let tasks = self.open_merges_below(commit).map(|merge| merge.task.clone()).collect();
+        Some(TestedMerges { tasks, base })
     }
 
     /// How many tests each command ran before, according to the run's history.
@@ -179,7 +174,7 @@ impl GitQueue<'_> {
             return None;
         }
         let keys: Vec<String> = own.iter().filter_map(|gate| self.count_key(gate)).collect();
-        let sum = self.counted.get(&commit)?.sum_of(&keys);
+        let sum = self.merges.get(&commit)?.counted.sum_of(&keys);
         before.find_nothing_tested(&keys, sum)
     }
 
@@ -188,11 +183,11 @@ impl GitQueue<'_> {
     pub(super) fn write_gate_notes(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
         let mut steps = steps.to_vec();
         let Some(last) = steps.last_mut() else { return Ok(steps) };
-        let counted = self.counted.get(&last.commit).cloned().unwrap_or_default();
-        let counted = counted.without_uncounted(&self.counts_before()?).quoted();
-        let notes = match self.denials.get(&last.commit) {
-            Some(denials) => counted.with(DENIED, &denials.join("\n")),
-            None => counted,
+        let Some(merge) = self.merges.get(&last.commit).cloned() else { return Ok(steps) };
+        let counted = merge.counted.clone().without_uncounted(&self.counts_before()?).quoted();
+        let notes = match merge.denials.as_slice() {
+            [] => counted,
+            denials => counted.with(DENIED, &denials.join("\n")),
         };
         let Some(raw) = self.repository.load_commits(&[last.commit])?.pop() else { return Ok(steps) };
         let MessageReading::WellFormed(message) = message::read(raw.message()) else { return Ok(steps) };
@@ -204,13 +199,10 @@ impl GitQueue<'_> {
             .map_err(|faults| QueueError::Malformed { task: last.ticket.task.clone(), faults })?;
         let tree = self.tree_of(last.commit)?;
         let parents: Vec<Oid> = raw.parents().collect();
-        let Some(onto) = parents.first().copied() else { return Ok(steps) };
         let commit =
             self.repository.write_commit_with_parents(tree, &parents, &message.render(), self.signing)?;
         self.trees.insert(commit, tree);
-        self.stacked.insert(commit, (onto, last.ticket.task.clone()));
-        let landings = self.landings.get(&last.commit).cloned().unwrap_or_default();
-        self.landings.insert(commit, landings);
+        self.merges.insert(commit, merge);
         last.commit = commit;
         Ok(steps)
     }

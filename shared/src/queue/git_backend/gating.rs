@@ -11,7 +11,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    GitQueue,
+    DrainMerge, GitQueue,
     other_repos::{GatePlace, absent},
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
         ConcurrentChildren, KnownRed, PipelineError, Redaction, TestObservation, TestTally, ran_no_tests,
     },
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Failing, GATES, Gate, GateVerdict, QueueError, RememberedResults, Ticket},
+    queue::{Failing, GATES, Gate, GateFault, GateVerdict, QueueError, RememberedResults, Ticket},
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -59,6 +59,8 @@ pub(in crate::queue) struct GateRecord {
     commit: Oid,
     tree: Oid,
     why: String,
+    #[serde(skip)]
+    fault: GateFault,
     seconds: f64,
     time: i64,
     log: String,
@@ -91,59 +93,54 @@ impl GitQueue<'_> {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
-        let mut runs = 0;
+    ) -> Result<GateVerdict, QueueError> {
         for gate in gates {
-            let Some((result, ran)) = self.result_of(gate, commit, remembered)? else {
-                return Ok((GateVerdict::Broken(absent(gate, commit)), runs));
+            let Some(result) = self.result_of(gate, commit, remembered)? else {
+                return Ok(GateVerdict::Broken(absent(gate, commit)));
             };
-            runs += ran;
             let failing = result.failing(gate, commit);
             match result.answer {
                 Answer::Green => {
-                    if let Some(denied) = &result.denied {
-                        let denials = self.denials.entry(commit).or_default();
+                    if let Some(denied) = &result.denied
+                        && let Some(DrainMerge { denials, .. }) = self.merges.get_mut(&commit)
+                    {
                         let words = format!("the gate '{}': {denied}", gate.name);
                         denials.extend((!denials.contains(&words)).then_some(words));
                     }
-                    let (fewer, ran) = self.find_fewer_tests(gate, gates, commit, result.tally)?;
-                    runs += ran;
-                    if let Some(why) = fewer {
+                    if let Some(why) = self.find_fewer_tests(gate, gates, commit, result.tally)? {
                         let tail = format!("{why}\n{}", failing.tail);
-                        return Ok((
-                            GateVerdict::Red(Failing { why, tail, ran_fewer: true, ..failing }),
-                            runs,
-                        ));
+                        return Ok(GateVerdict::Red(Failing { why, tail, ran_fewer: true, ..failing }));
                     }
                 }
-                Answer::Red => return Ok((GateVerdict::Red(failing), runs)),
-                Answer::Broken => return Ok((GateVerdict::Broken(failing), runs)),
+                Answer::Red => return Ok(GateVerdict::Red(failing)),
+                Answer::Broken => return Ok(GateVerdict::Broken(failing)),
             }
         }
-        Ok((GateVerdict::Green, runs))
+        Ok(GateVerdict::Green)
     }
 
-    /// The result of a gate for a commit, and how often it was run for it. `None` if its repository is not here.
+    /// The result of a gate for a commit. `None` if its repository is not here.
     pub(super) fn result_of(
         &mut self,
         gate: &Gate,
         commit: Oid,
         remembered: RememberedResults,
-    ) -> Result<Option<(GateRecord, usize)>, QueueError> {
+    ) -> Result<Option<GateRecord>, QueueError> {
         let Some(place) = self.find_gate_place(gate, commit)? else { return Ok(None) };
         let key = (place.tree, gate.key());
         let known = match self.results.get(&key).cloned() {
             Some(result) => Some(result),
             None => self.remembered(gate, place.tree),
         };
-        let (result, runs) = match known {
-            Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => {
-                (result, 0)
+        let result = match known {
+            Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => result,
+            _ => {
+                self.gate_runs += 1;
+                self.run(gate, &place)?
             }
-            _ => (self.run(gate, &place)?, 1),
         };
         self.results.insert(key, result.clone());
-        Ok(Some((result, runs)))
+        Ok(Some(result))
     }
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
@@ -176,12 +173,11 @@ impl GitQueue<'_> {
             Some(seen) => Some(seen.position.tip()),
             None => self.repository.find_branch(self.into)?,
         };
-        let (mut tasks, mut base) = (Vec::new(), commit);
-        while let Some((onto, task)) = self.stacked.get(&base).filter(|_| Some(base) != tip) {
-            tasks.push(task.as_str());
-            base = *onto;
-        }
-        tasks.reverse();
+        let merges = self.merges_below(commit).take_while(|(at, _)| Some(*at) != tip);
+        let mut merges: Vec<&DrainMerge> = merges.map(|(_, merge)| merge).collect();
+        let base = merges.last().map_or(commit, |merge| merge.onto);
+        merges.reverse();
+        let tasks: Vec<&str> = merges.iter().map(|merge| merge.task.as_str()).collect();
         let tasks = match tasks.split_last() {
             None if Some(base) == tip => return Ok(format!("{} ({short})", self.into)),
             None => return Ok(format!("{} at {short}", self.into)),
@@ -208,7 +204,7 @@ impl GitQueue<'_> {
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
-        pool.refresh(&scratch, commit, &self.options.keep)?;
+        pool.refresh(&scratch, commit, &self.options.merge.keep)?;
         for note in take_left_out() {
             (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
         }
@@ -228,7 +224,7 @@ impl GitQueue<'_> {
         let config_guard = self.options.config_guard.clone();
         let (ended, violation) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
-        pool.remember_kept(&place, &self.options.keep);
+        pool.remember_kept(&place, &self.options.merge.keep);
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
         if let Some(violation) = &violation {
             let words = format!("the result of the gate '{}' does not count: {violation}", gate.name);
@@ -269,6 +265,7 @@ impl GitQueue<'_> {
             commit,
             tree,
             why,
+            fault: find_fault(&ended.ending),
             seconds: ended.took.as_secs_f64(),
             time: (self.options.clock)(),
             log,
@@ -356,6 +353,7 @@ impl GateRecord {
             gate: gate.clone(),
             commit,
             why: self.why.clone(),
+            fault: self.fault,
             log: self.log.clone(),
             tail: self.tail.clone(),
             ran_fewer: false,
@@ -386,6 +384,15 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
     }
 }
 
+/// What kept a gate from giving a result, if it gave none.
+fn find_fault(ending: &Ending) -> GateFault {
+    match ending {
+        Ending::Exited(127) => GateFault::Missing,
+        Ending::TimedOut { .. } => GateFault::TooSlow,
+        _ => GateFault::Other,
+    }
+}
+
 /// A gate that saw other files than the commit's says nothing about the commit.
 fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
     let why = format!(
@@ -401,7 +408,7 @@ impl GitQueue<'_> {
     pub(super) fn known_red(&self, ticket: &Ticket, onto: Oid) -> Result<KnownRed, QueueError> {
         let Some(run) = self.history() else { return Ok(KnownRed::default()) };
         let mut known = KnownRed::before_run(self.repository, run)?;
-        let mut there = self.stacked_below(onto);
+        let mut there: HashSet<&TaskId> = self.merges_below(onto).map(|(_, merge)| &merge.task).collect();
         there.insert(&ticket.task);
         let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
         for (red, fixers) in &self.options.plan.tests_first {
@@ -410,16 +417,5 @@ impl GitQueue<'_> {
             known = own.map_or(known.clone(), |own| known.join(&own));
         }
         Ok(known)
-    }
-
-    /// The tasks of the merges below a commit that have not landed yet.
-    fn stacked_below(&self, onto: Oid) -> HashSet<&TaskId> {
-        let mut tasks = HashSet::new();
-        let mut next = onto;
-        while let Some((below, task)) = self.stacked.get(&next) {
-            tasks.insert(task);
-            next = *below;
-        }
-        tasks
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    GitQueue, gating,
+    DrainMerge, GitQueue, gating,
     other_repos::{OtherLanding, OtherMoves},
     parked,
     read_and_repair::landed_in,
@@ -16,7 +16,7 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
-        Afterwards, Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
+        Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
         TicketState, store::OutcomeWritten, target::MoveResult,
     },
 };
@@ -47,8 +47,7 @@ impl GitQueue<'_> {
         let parents = [onto, ticket.source];
         let commit = self.repository.write_commit_with_parents(tree, &parents, &message, self.signing)?;
         self.trees.insert(commit, tree);
-        self.stacked.insert(commit, (onto, ticket.task.clone()));
-        self.landings.insert(commit, landings);
+        self.merges.insert(commit, DrainMerge::new(onto, ticket.task.clone(), Some(landings)));
         Ok(LandingStep { ticket: ticket.clone(), commit, gates })
     }
 
@@ -148,11 +147,7 @@ impl GitQueue<'_> {
     /// The latter are computed, because anyone who can write a ref can remove a phase from a ticket.
     fn phases_of(&self, ticket: &Ticket, from: Oid) -> Vec<TaskId> {
         let mut landed = self.history().map(landed_in).unwrap_or_default();
-        let mut at = from;
-        while let Some((onto, task)) = self.stacked.get(&at) {
-            landed.insert(task.clone());
-            at = *onto;
-        }
+        landed.extend(self.merges_below(from).map(|(_, merge)| merge.task.clone()));
         let completed = self.options.phases_completed(&ticket.task, |leaf| landed.contains(leaf));
         let unnamed = completed.into_iter().filter(|phase| !ticket.phases.contains(phase));
         ticket.phases.iter().cloned().chain(unnamed).collect()
@@ -164,6 +159,8 @@ impl GitQueue<'_> {
             return Ok(Published::Landed);
         };
         self.claim.require()?;
+        // Read before the commits of others are looked at: one that appears after this makes `advance` fail, so nothing
+        // lands on a commit that was not looked at. The check of a parked landing needs the last view until here.
         let position = self.position()?;
         self.look_at_target()?;
         self.forget();
@@ -195,6 +192,8 @@ impl GitQueue<'_> {
             }
             SharedLanding::Overtaken => return Err(QueueError::LandedElsewhere(self.into.clone())),
         }
+        // The moment of landing. If the process is killed after it, `recover` in `read_and_repair.rs` finds the merge
+        // commits on the target, and does the rest.
         match self.target().advance(position.branch, last.commit)? {
             MoveResult::Elsewhere => Ok(Published::Moved),
             MoveResult::Refused(parking) => {
@@ -215,7 +214,7 @@ impl GitQueue<'_> {
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
                 self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
-                if self.options.afterwards == Afterwards::Delete {
+                if self.options.merge.delete_branches {
                     self.delete_branches(steps)?;
                 }
                 Ok(Published::Landed)

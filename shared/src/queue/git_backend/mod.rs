@@ -1,36 +1,37 @@
 //! The [`QueueBackend`] that works on a repository.
 
+mod do_again;
 mod fewer_tests;
 mod gating;
 mod guarded_refs;
-mod handover;
 mod land;
 mod other_repos;
 mod parked;
 mod read_and_repair;
+mod rejection;
 mod resolution_review;
 mod resolutions;
-mod resolving;
-mod withdrawing;
+mod resolve_by_agent;
+mod resolve_by_person;
 
 pub use gating::GateResults;
-pub use handover::{Handover, OtherFiles, opened_for};
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
+pub use resolve_by_person::{Handover, OtherFiles, opened_for};
 
 use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
 use land::MergedTree;
-use other_repos::{OtherLanding, words_of_absent};
+use other_repos::{MergedElsewhere, OtherLanding, words_of_absent};
 use read_and_repair::{KnownRun, Seen};
 
 use super::{
-    Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published,
-    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store,
-    StoredTicket, Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
+    EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published, QueueBackend,
+    QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store, StoredTicket,
+    Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -52,18 +53,14 @@ pub struct GitQueue<'a> {
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, StoredTicket>,
     pub(super) trees: HashMap<Oid, Oid>,
-    /// The merges of this drain: the commit below each of them, and its task.
-    pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
+    /// The merges of this drain, and those that were found parked.
+    pub(super) merges: HashMap<Oid, DrainMerge>,
     /// Results of gates in this drain, by tree and gate.
     pub(super) results: HashMap<(Oid, String), GateRecord>,
-    /// How many tests the gates ran for merges of this drain.
-    pub(super) counted: HashMap<Oid, CommandCounts>,
-    /// What the sandbox refused to gates that passed for merges of this drain.
-    pub(super) denials: HashMap<Oid, Vec<String>>,
+    /// How many gates were run for this drain.
+    pub(super) gate_runs: usize,
     /// How many tests ran before, and the tip of the target that this is about.
     pub(super) counts_before: Option<(Option<Oid>, CommandCounts)>,
-    /// What merges of this drain bring to other repositories, until they have landed.
-    pub(super) landings: HashMap<Oid, Vec<OtherLanding>>,
     /// Other repositories that were opened in this drain.
     pub(super) other_repos: HashMap<RepoName, Repository>,
     /// The last view, as long as nothing has changed since.
@@ -72,7 +69,43 @@ pub struct GitQueue<'a> {
     pub(super) run: Option<KnownRun>,
 }
 
+/// What a drain knows about one of its merge commits.
+#[derive(Debug, Clone)]
+pub(super) struct DrainMerge {
+    /// The commit that it is on top of.
+    onto: Oid,
+    task: TaskId,
+    /// What it brings to other repositories; `None` once it has landed or is parked.
+    landings: Option<Vec<OtherLanding>>,
+    /// How many tests its gates ran.
+    counted: CommandCounts,
+    /// What the sandbox refused to its gates that passed.
+    denials: Vec<String>,
+}
+
+impl DrainMerge {
+    fn new(onto: Oid, task: TaskId, landings: Option<Vec<OtherLanding>>) -> Self {
+        Self { onto, task, landings, counted: CommandCounts::default(), denials: Vec::new() }
+    }
+}
+
 impl<'a> GitQueue<'a> {
+    /// The merges of this drain from `commit` down to the target, each with its commit.
+    fn merges_below(&self, commit: Oid) -> impl Iterator<Item = (Oid, &DrainMerge)> {
+        let find = |at: Oid| self.merges.get(&at).map(|merge| (at, merge));
+        std::iter::successors(find(commit), move |(_, merge)| find(merge.onto))
+    }
+
+    /// The same, without those that have landed or are parked.
+    fn open_merges_below(&self, commit: Oid) -> impl Iterator<Item = &DrainMerge> {
+        self.merges_below(commit).map(|(_, merge)| merge).take_while(|merge| merge.landings.is_some())
+    }
+
+    /// What a merge of this drain brings to other repositories.
+    fn landings_of(&self, merge: Oid) -> &[OtherLanding] {
+        self.merges.get(&merge).and_then(|merge| merge.landings.as_deref()).unwrap_or_default()
+    }
+
     fn target(&self) -> Target<'a> {
         Target::new(self.repository, self.into)
     }
@@ -177,8 +210,8 @@ impl QueueBackend for GitQueue<'_> {
             return Ok(Merged::Refused(words_of_absent(&repo)));
         }
         let landings = match self.merge_elsewhere(onto, ticket)? {
-            Ok(landings) => landings,
-            Err(conflicts) => return Ok(Merged::Conflict(conflicts)),
+            MergedElsewhere::Clean(landings) => landings,
+            MergedElsewhere::Conflict(conflicts) => return Ok(Merged::Conflict(conflicts)),
         };
         if landings.is_empty() && tree == self.tree_of(onto)? {
             return Ok(Merged::NoChange);
@@ -201,7 +234,7 @@ impl QueueBackend for GitQueue<'_> {
         );
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
-        let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
+        let landings = self.landings_of(step.commit).to_vec();
         self.write_merge(MergedTree { onto, tree }, &step.ticket, landings, &step.gates, red)
     }
 
@@ -210,8 +243,12 @@ impl QueueBackend for GitQueue<'_> {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
+    ) -> Result<GateVerdict, QueueError> {
         self.ask_all(commit, gates, remembered)
+    }
+
+    fn take_gate_runs(&mut self) -> usize {
+        std::mem::take(&mut self.gate_runs)
     }
 
     fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
@@ -254,11 +291,7 @@ impl QueueBackend for GitQueue<'_> {
         self.store.log(self.into, &[entry], &[], OutcomeWritten::New)
     }
 
-    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
-        let outcome = match why {
-            Closing::NoChange => LoggedOutcome::NoChange,
-            Closing::NotChosen => LoggedOutcome::NotChosen,
-        };
+    fn close(&mut self, ticket: &Ticket, outcome: LoggedOutcome) -> Result<(), QueueError> {
         self.close_all(&[(ticket.clone(), ticket.source)], outcome, OutcomeWritten::New)
     }
 

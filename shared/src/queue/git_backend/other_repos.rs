@@ -9,7 +9,7 @@ use crate::{
     history::{CommitSource, Event, Run, RunScope},
     message::OtherLandings,
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
-    queue::{Failing, Gate, QueueError, Store, Target, Ticket, TicketState, target::MoveResult},
+    queue::{Failing, Gate, GateFault, QueueError, Store, Target, Ticket, TicketState, target::MoveResult},
     settings::Settings,
     workspace::RepoSection,
     worktree::{Pool, WorktreeOptions},
@@ -40,6 +40,7 @@ pub(super) fn absent(gate: &Gate, commit: Oid) -> Failing {
         gate: gate.clone(),
         commit,
         why: gate.repo.as_ref().map(words_of_absent).unwrap_or_default(),
+        fault: GateFault::Other,
         denied: None,
         log: String::new(),
         tail: String::new(),
@@ -142,6 +143,14 @@ pub(in crate::queue) struct OtherLanding {
     pub(super) commit: Oid,
 }
 
+/// The result of the merges in other repositories.
+pub(super) enum MergedElsewhere {
+    /// What lands there.
+    Clean(Vec<OtherLanding>),
+    /// The conflicts of all of them.
+    Conflict(Vec<MergeConflict>),
+}
+
 /// Whether the branches of other repositories can be moved.
 pub(super) enum OtherMoves {
     /// They can, each to this commit.
@@ -230,17 +239,9 @@ impl GitQueue<'_> {
     /// The commit that belongs to a commit of the plan's repository in another one: what lands with it and with the
     /// merges below it, or else where the session's branch is.
     fn head_with(&self, commit: Oid, target: &OtherTarget) -> Oid {
-        let mut at = commit;
-        loop {
-            let own = self.landings.get(&at).into_iter().flatten();
-            if let Some(landing) = own.rev().find(|landing| landing.name == target.name) {
-                return landing.commit;
-            }
-            match self.stacked.get(&at) {
-                Some((below, _)) if self.landings.contains_key(&at) => at = *below,
-                _ => return target.head,
-            }
-        }
+        let landings = self.open_merges_below(commit).flat_map(|merge| merge.landings.iter().flatten().rev());
+        let own = landings.filter(|landing| landing.name == target.name).map(|landing| landing.commit).next();
+        own.unwrap_or(target.head)
     }
 
     /// Merges the work of a ticket in each other repository, on top of what belongs to `onto` there. Moves no ref.
@@ -248,7 +249,7 @@ impl GitQueue<'_> {
         &mut self,
         onto: Oid,
         ticket: &Ticket,
-    ) -> Result<Result<Vec<OtherLanding>, Vec<MergeConflict>>, QueueError> {
+    ) -> Result<MergedElsewhere, QueueError> {
         let (mut landings, mut conflicts) = (Vec::new(), Vec::new());
         for (name, source) in &ticket.elsewhere {
             let target = self.require_target(name)?;
@@ -267,7 +268,10 @@ impl GitQueue<'_> {
                 }
             }
         }
-        Ok(if conflicts.is_empty() { Ok(landings) } else { Err(conflicts) })
+        Ok(match conflicts.is_empty() {
+            true => MergedElsewhere::Clean(landings),
+            false => MergedElsewhere::Conflict(conflicts),
+        })
     }
 
     fn require_target(&mut self, name: &RepoName) -> Result<OtherTarget, QueueError> {
@@ -284,7 +288,7 @@ impl GitQueue<'_> {
     /// Whether the branches of other repositories can be moved to what these merges bring there, one after the other.
     pub(super) fn plan_moves(&mut self, merges: &[Oid]) -> Result<OtherMoves, QueueError> {
         let mut planned: BTreeMap<RepoName, (Oid, Oid)> = BTreeMap::new();
-        for landing in merges.iter().filter_map(|merge| self.landings.get(merge)).flatten() {
+        for landing in merges.iter().flat_map(|merge| self.landings_of(*merge)) {
             let moved = planned.entry(landing.name.clone()).or_insert((landing.onto, landing.commit));
             moved.1 = landing.commit;
         }
@@ -306,7 +310,7 @@ impl GitQueue<'_> {
     /// Moves the branches of other repositories, after the target was moved here.
     pub(super) fn land_elsewhere(&mut self, moves: &[(OtherTarget, Oid)]) -> Result<(), QueueError> {
         // From now on, merges are made on top of the branches.
-        self.landings.clear();
+        self.merges.values_mut().for_each(|merge| merge.landings = None);
         moves.iter().try_for_each(|(target, landed)| target.advance_to_landed(*landed))
     }
 

@@ -6,7 +6,11 @@ use std::{
     sync::{LazyLock, Mutex},
 };
 
-use super::{GitQueue, resolution_review::Resolved};
+use super::{
+    DrainMerge, GitQueue,
+    rejection::{Rejection, reject},
+    resolution_review::Resolved,
+};
 use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
@@ -55,9 +59,12 @@ impl GitQueue<'_> {
         let Some(parked) = position.parked.filter(|parked| !is_known(*parked)) else {
             return Ok(position);
         };
-        let Some(why) = self.fault_of_parked(position.branch, parked)? else {
-            note(parked);
-            return Ok(position);
+        let why = match self.test_parked(position.branch, parked) {
+            Ok(()) => {
+                note(parked);
+                return Ok(position);
+            }
+            Err(rejection) => rejection.reason()?,
         };
         let kept = self.target().clear_stale(&position.without_parked())?;
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
@@ -69,17 +76,15 @@ impl GitQueue<'_> {
         Ok(if position.parked.is_some_and(is_known) { position } else { position.without_parked() })
     }
 
-    fn fault_of_parked(&mut self, branch: Oid, parked: Oid) -> Result<Option<String>, QueueError> {
-        let landings = match self.parked_landings(branch, parked)? {
-            Ok(landings) => landings,
-            Err(why) => return Ok(Some(why)),
-        };
+    /// Checks what is parked, and runs its gates. The drain does not count these runs.
+    fn test_parked(&mut self, branch: Oid, parked: Oid) -> Result<(), Rejection> {
+        let landings = self.parked_landings(branch, parked)?;
         let commits: Vec<Oid> = landings.iter().map(|landing| landing.commit).collect();
         let mut gates: Vec<Gate> = Vec::new();
         let mut before = branch;
         for ParkedLanding { ticket, commit } in landings {
-            if let Some(why) = self.fault_of_parked_tree(before, commit, &ticket)? {
-                return Ok(Some(format!("'{}' needs a review: {why}", ticket.task)));
+            if let Err(rejection) = self.check_parked_tree(before, commit, &ticket) {
+                return reject(format!("'{}' needs a review: {}", ticket.task, rejection.reason()?));
             }
             // What it brings to other repositories has landed there already.
             for gate in self.gates_for(&ticket, before, commit, &[])? {
@@ -87,47 +92,32 @@ impl GitQueue<'_> {
                     gates.push(gate);
                 }
             }
-            self.stacked.insert(commit, (before, ticket.task));
+            self.merges.insert(commit, DrainMerge::new(before, ticket.task, None));
             before = commit;
         }
-        let (verdict, _) = self.ask_all(parked, &gates, RememberedResults::Any)?;
-        Ok(match verdict {
-            GateVerdict::Green => {
-                commits.into_iter().for_each(note_landing);
-                None
-            }
-            GateVerdict::Red(failing) | GateVerdict::Broken(failing) => {
-                Some(format!("{}; log: {}", failing.why, failing.log))
-            }
-        })
+        let counted = self.gate_runs;
+        let verdict = self.ask_all(parked, &gates, RememberedResults::Any)?;
+        self.gate_runs = counted;
+        if let GateVerdict::Red(failing) | GateVerdict::Broken(failing) = verdict {
+            return reject(format!("{}; log: {}", failing.why, failing.log));
+        }
+        commits.into_iter().for_each(note_landing);
+        Ok(())
     }
 
-    /// Why a parked landing must not have the tree that it has. If its task merges without conflicts, git's merge
-    /// decides. Otherwise it contains a resolution, which is reviewed like one in a ticket.
-    fn fault_of_parked_tree(
-        &mut self,
-        before: Oid,
-        commit: Oid,
-        ticket: &Ticket,
-    ) -> Result<Option<String>, QueueError> {
+    /// Checks the tree of a parked landing. If its task merges without conflicts, git's merge decides. Otherwise it
+    /// contains a resolution, which is reviewed like one in a ticket.
+    fn check_parked_tree(&mut self, before: Oid, commit: Oid, ticket: &Ticket) -> Result<(), Rejection> {
         let tree = self.repository.tree_of(commit)?;
         let merged = match self.repository.merge(before, ticket.source)? {
-            Merge::Clean(merged) if merged == tree => return Ok(None),
-            _ => match self.check_resolution(before, ticket.source, tree)? {
-                Ok(merged) => merged,
-                Err(why) => return Ok(Some(why)),
-            },
+            Merge::Clean(merged) if merged == tree => return Ok(()),
+            _ => self.check_resolution(before, ticket.source, tree)?,
         };
         self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
-    /// The landings between a target and what is parked for it, oldest first, each with its ticket; or why they must
-    /// not land.
-    fn parked_landings(
-        &mut self,
-        branch: Oid,
-        parked: Oid,
-    ) -> Result<Result<Vec<ParkedLanding>, String>, QueueError> {
+    /// The landings between a target and what is parked for it, oldest first, each with its ticket.
+    fn parked_landings(&mut self, branch: Oid, parked: Oid) -> Result<Vec<ParkedLanding>, Rejection> {
         let revisions = ["--first-parent".into(), parked.to_string(), format!("^{branch}")];
         let mut commits: Vec<RawCommit> =
             self.repository.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
@@ -138,7 +128,7 @@ impl GitQueue<'_> {
         for commit in commits {
             match self.asked_for(&commit, &stored) {
                 Some(ticket) => landings.push(ParkedLanding { ticket, commit: commit.id }),
-                None => return Ok(Err(format!("no queue entry of this run asks for {}", commit.id.short()))),
+                None => return reject(format!("no queue entry of this run asks for {}", commit.id.short())),
             }
         }
         let tasks: Vec<&TaskId> = landings.iter().map(|landing| &landing.ticket.task).collect();
@@ -150,18 +140,18 @@ impl GitQueue<'_> {
             let fresh = self.refreshed(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;
             let withheld = match &fresh.state {
-                TicketState::Withheld { why } => Some(why.clone()),
+                TicketState::Withheld { why } => Some(why.to_string()),
                 _ => fresh.trouble(),
             };
             if let Some(why) = withheld {
-                return Ok(Err(format!("'{}' may not land: {why}", ticket.task)));
+                return reject(format!("'{}' may not land: {why}", ticket.task));
             }
             if fresh.source != ticket.source {
-                return Ok(Err(format!("the branch of '{}' has grown since", ticket.task)));
+                return reject(format!("the branch of '{}' has grown since", ticket.task));
             }
         }
         self.run = Some(known);
-        Ok(Ok(landings))
+        Ok(landings)
     }
 
     /// The ticket of exactly this landing.

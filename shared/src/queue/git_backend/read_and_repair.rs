@@ -10,10 +10,10 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, QueueBackend, QueueError, QueueEvent, QueueView, RecentTries,
-        StoredTicket, TargetTip, Ticket, TicketState, accept_others_commits,
+        StoredTicket, TargetTip, Ticket, TicketState, WithheldReason, accept_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
-        ticket::{REWRITTEN, is_about_incomplete},
+        ticket_facts::{TicketFacts, judge},
     },
     workspace::compare_with,
 };
@@ -113,7 +113,7 @@ impl GitQueue<'_> {
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
             tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
-        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.only).collect();
+        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.rules.only).collect();
         let names: BTreeSet<String> =
             tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
         let branches = self.find_branches(&names)?;
@@ -218,63 +218,62 @@ impl GitQueue<'_> {
     pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
-        let mut fresh = ticket.clone();
-        if let Some(trouble) = ticket.find_trouble(self.repository, &known.run, tip)? {
-            return Ok(Ticket { state: trouble, ..fresh });
-        }
+        let facts = self.find_facts(ticket, known, tip)?;
+        let may_land = facts.trouble.is_none() && facts.withheld.is_none();
+        let fresh = Ticket { state: judge(&ticket.state, facts), ..ticket.clone() };
+        let Some(source) = tip.filter(|tip| may_land && *tip != ticket.source) else { return Ok(fresh) };
+        let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
+        persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
+        Ok(Ticket { source, held: None, tries: Vec::new(), resolved: None, has_persons_work: false, ..fresh })
+    }
+
+    /// What this drain knows about a ticket, whose branch is at `tip`.
+    fn find_facts(
+        &self,
+        ticket: &Ticket,
+        known: &KnownRun,
+        tip: Option<Oid>,
+    ) -> Result<TicketFacts, QueueError> {
+        let trouble = ticket.find_trouble(self.repository, &known.run, tip)?;
+        let withheld = match trouble {
+            Some(_) => None,
+            None => self.find_withheld(ticket, known, tip)?,
+        };
+        Ok(TicketFacts {
+            trouble,
+            withheld,
+            has_failed_by_force: ticket.has_failed_by_force(&known.run, tip),
+            is_tried_again: tip.is_some_and(|tip| tip != ticket.source) || self.is_now_allowed(ticket),
+        })
+    }
+
+    /// Why a ticket must not land, also if its task is complete.
+    fn find_withheld(
+        &self,
+        ticket: &Ticket,
+        known: &KnownRun,
+        tip: Option<Oid>,
+    ) -> Result<Option<WithheldReason>, QueueError> {
         // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force a landing.
         let is_forced = self.options.forced.contains(&ticket.task);
-        let why = match ticket.find_withheld(self.repository, &known.run, tip)? {
-            Some(why) if !is_forced || why == REWRITTEN => Some(why),
-            _ if self.options.memory.distrusted.has(&ticket.task) => {
-                Some("its branch has commits that the records of the session do not name".to_owned())
-            }
-            _ => self.unknown_phase(ticket, known),
-        };
-        match (why, tip) {
-            (Some(why), _) if is_about_incomplete(&why) && ticket.has_failed_by_force(&known.run, tip) => {}
-            (Some(why), _) => fresh.state = TicketState::Withheld { why },
-            (None, Some(tip)) if tip != ticket.source => {
-                let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
-                persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
-                fresh = Ticket {
-                    source: tip,
-                    state: TicketState::Waiting,
-                    held: None,
-                    tries: Vec::new(),
-                    resolved: None,
-                    has_persons_work: false,
-                    ..fresh
-                };
-            }
-            _ if self.is_now_allowed(ticket) => fresh.state = TicketState::Waiting,
-            _ if matches!(
-                ticket.state,
-                TicketState::Parked { .. }
-                    | TicketState::Withheld { .. }
-                    | TicketState::Lost
-                    | TicketState::LostElsewhere { .. }
-                    | TicketState::Reverted(_)
-            ) =>
-            {
-                fresh.state = TicketState::Waiting;
-            }
-            _ => {}
-        }
-        Ok(fresh)
+        Ok(match ticket.find_withheld(self.repository, &known.run, tip)? {
+            Some(why) if !is_forced || why == WithheldReason::Rewritten => Some(why),
+            _ if self.options.memory.distrusted.has(&ticket.task) => Some(WithheldReason::Unrecorded),
+            _ => self.find_unapproved_tests(ticket, known),
+        })
     }
 
     /// Withholds a ticket that names, or needs, tests that are not among the approved ones.
-    fn unknown_phase(&self, ticket: &Ticket, known: &KnownRun) -> Option<String> {
+    fn find_unapproved_tests(&self, ticket: &Ticket, known: &KnownRun) -> Option<WithheldReason> {
         let phases = &self.options.plan.phases;
         if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
-            return Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"));
+            return Some(WithheldReason::UnknownTests { phase: unknown.clone() });
         }
         let landed = landed_in(&known.run);
         let is_done = |leaf: &TaskId| landed.contains(leaf) || self.stored.contains_key(leaf);
         let completed = self.options.phases_completed(&ticket.task, is_done);
-        let unasked = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
-        Some(format!("it completes '{unasked}', and the tests of that phase have not been approved"))
+        let phase = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
+        Some(WithheldReason::UnapprovedTests { phase })
     }
 
     fn is_parked(&self, commit: Oid, position: &TargetTip) -> Result<bool, QueueError> {

@@ -3,7 +3,8 @@
 
 use super::{
     GitQueue,
-    resolving::{REVIEW, ResolverCalls},
+    rejection::{Rejection, reject},
+    resolve_by_agent::{AgentWork, REVIEW},
 };
 use crate::{
     git::{Merge, OtherWriters, TreeChange},
@@ -13,8 +14,7 @@ use crate::{
         ConcurrentChildren, RepoDiff, describe_changed_during_review, diff_command, judge_reply, render_diff,
     },
     process::OthersReach,
-    queue::{QueueError, Resolver, Ticket},
-    worktree::{Pool, Scratch},
+    queue::{QueueError, Ticket},
 };
 
 /// How many characters of a resolution the reviewer's prompt shows. Conflicts are short, so there is no setting for it.
@@ -30,18 +30,13 @@ pub(super) struct Resolved<'a> {
 
 impl GitQueue<'_> {
     /// Checks that a tree is a resolution of a merge: it may differ from git's own merge only in conflicting files.
-    /// Returns the tree of git's merge, or why it is none.
-    pub(super) fn check_resolution(
-        &self,
-        onto: Oid,
-        theirs: Oid,
-        tree: Oid,
-    ) -> Result<Result<Oid, String>, QueueError> {
+    /// Returns the tree of git's merge.
+    pub(super) fn check_resolution(&self, onto: Oid, theirs: Oid, tree: Oid) -> Result<Oid, Rejection> {
         let (merged, others) = self.changed_beside(onto, theirs, tree)?;
-        Ok(match others.first() {
-            Some(path) => Err(format!("it also changed '{path}', which had no conflict")),
+        match others.first() {
+            Some(path) => reject(format!("it also changed '{path}', which had no conflict")),
             None => Ok(merged),
-        })
+        }
     }
 
     /// The tree of git's own merge, and the files in which `tree` differs from it although they do not conflict.
@@ -62,40 +57,35 @@ impl GitQueue<'_> {
         Ok((merged, others))
     }
 
-    /// Asks a reviewer, in a worktree at the resolution. Returns why the resolution is rejected.
+    /// Asks a reviewer, in a worktree at the resolution.
     pub(super) fn review_resolution(
         &mut self,
-        resolver: &Resolver,
-        calls: &mut ResolverCalls,
-        pool: &Pool,
-        scratch: &mut Scratch,
+        work: &mut AgentWork<'_>,
         resolved: &Resolved<'_>,
-    ) -> Result<Result<(), String>, QueueError> {
+    ) -> Result<(), Rejection> {
         let Resolved { ticket, commit, .. } = *resolved;
-        pool.reset_scratch(scratch, commit)?;
+        work.pool.reset_scratch(&work.scratch, commit)?;
         let prompt = self.review_prompt(resolved)?;
         let guarded = self.guarded_refs(ticket)?;
-        let place = scratch.repository.clone();
+        let place = work.scratch.repository.clone();
         let concurrent_children = ConcurrentChildren::count(&place);
-        let before =
-            scratch.repository.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
-        let reach = OthersReach::begin(scratch.repository.top());
-        let watch = self.options.config_guard.watch(&scratch.repository);
-        let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, REVIEW);
+        let before = place.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
+        let reach = OthersReach::begin(place.top());
+        let watch = self.options.config_guard.watch(&place);
+        let reply = self.call(work, &ticket.task, &prompt, REVIEW);
         let mut violations = watch.end();
         let company = concurrent_children.since_with_reach(1, reach);
         // The worktree is discarded, so changes matter only if another program could have made them.
         if company == OtherWriters::Others {
-            violations
-                .extend(describe_changed_during_review(&scratch.repository.look_again(&before, company)?));
+            violations.extend(describe_changed_during_review(&place.look_again(&before, company)?));
         }
         violations.extend(self.restore_refs(ticket, &guarded)?);
-        let name = &resolver.reviewer.name;
+        let name = &work.resolver.reviewer.name;
         let reply = self.reply_or_note(reply, name, &violations)?;
-        Ok(match violations.in_one_line() {
-            Some(violation) => Err(format!("the reviewer '{name}' changed something: {violation}")),
-            None => judge_reply(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
-        })
+        if let Some(violation) = violations.in_one_line() {
+            return reject(format!("the reviewer '{name}' changed something: {violation}"));
+        }
+        judge_reply(reply).or_else(|why| reject(format!("{name} did not approve it: {}", visible(&why))))
     }
 
     fn review_prompt(

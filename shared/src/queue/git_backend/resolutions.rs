@@ -2,7 +2,13 @@
 
 use std::{collections::HashSet, sync::Mutex};
 
-use super::{GitQueue, handover::place_of, resolution_review::Resolved, resolving::ResolverCalls};
+use super::{
+    GitQueue,
+    rejection::{Rejection, reject},
+    resolution_review::Resolved,
+    resolve_by_agent::{AgentWork, ResolverCalls},
+    resolve_by_person::place_of,
+};
 use crate::{
     mutex::MutexExt,
     name::Oid,
@@ -36,8 +42,9 @@ impl GitQueue<'_> {
         else {
             return Ok(ticket);
         };
-        let Some(why) = self.fault_of_resolution(&ticket, commit, tip)? else {
-            return Ok(ticket);
+        let why = match self.check_known_only_from(&ticket, commit, tip) {
+            Ok(()) => return Ok(ticket),
+            Err(rejection) => rejection.reason()?,
         };
         let under = self.save(&ticket, commit)?;
         let words = format!(
@@ -49,50 +56,41 @@ impl GitQueue<'_> {
         Ok(Ticket { resolved: None, resolved_by: None, has_persons_work: false, ..ticket })
     }
 
-    fn fault_of_resolution(
-        &mut self,
-        ticket: &Ticket,
-        commit: Oid,
-        tip: Oid,
-    ) -> Result<Option<String>, QueueError> {
+    /// Checks and reviews a resolution that only a ticket names.
+    fn check_known_only_from(&mut self, ticket: &Ticket, commit: Oid, tip: Oid) -> Result<(), Rejection> {
         let repository = self.repository;
         let found = repository.load_commits(&[commit])?;
         let parents: Vec<Oid> = found.first().map(|raw| raw.parents().collect()).unwrap_or_default();
         let [onto, source] = parents[..] else {
-            return Ok(Some("it is not a merge of two commits".into()));
+            return reject("it is not a merge of two commits");
         };
         if source != ticket.source || !repository.is_ancestor(onto, tip)? {
-            return Ok(Some(format!("it does not merge the task with '{}'", ticket.into)));
+            return reject(format!("it does not merge the task with '{}'", ticket.into));
         }
         let tree = repository.tree_of(commit)?;
-        let merged = match self.check_resolution(onto, source, tree)? {
-            Ok(merged) => merged,
-            Err(why) => return Ok(Some(why)),
-        };
+        let merged = self.check_resolution(onto, source, tree)?;
         self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
     /// Reviews a resolution that this process has not accepted before. That the ticket says a person made it proves
     /// nothing; a person's own resolution lands in the process that takes it.
-    pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
+    pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<(), Rejection> {
         let Some(resolver) = &self.options.resolver else {
-            return Ok(Some("no reviewer can be called here, and this command did not make it".into()));
+            return reject("no reviewer can be called here, and this command did not make it");
         };
         let base = self.repository.tree_of(resolved.ticket.source)?;
         if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {
-            return Ok(Some("other content is stored under the object id of a file".into()));
+            return reject("other content is stored under the object id of a file");
         }
         let pool = self.pool()?;
         let place = place_of("agent", &resolved.ticket.task);
-        let Some(mut scratch) = pool.take_scratch(&place, resolved.commit)? else {
-            return Ok(Some("the worktree for its review is in use".into()));
+        let Some(scratch) = pool.take_scratch(&place, resolved.commit)? else {
+            return reject("the worktree for its review is in use");
         };
-        let answer =
-            self.review_resolution(resolver, &mut ResolverCalls::new(), &pool, &mut scratch, resolved)?;
-        pool.remove_scratch(&scratch)?;
-        if answer.is_ok() {
-            self.options.memory.resolutions.add(resolved.commit);
-        }
-        Ok(answer.err())
+        let mut work = AgentWork { resolver, calls: &mut ResolverCalls::new(), pool, scratch };
+        let approval = self.review_resolution(&mut work, resolved);
+        work.end(approval)?;
+        self.options.memory.resolutions.add(resolved.commit);
+        Ok(())
     }
 }

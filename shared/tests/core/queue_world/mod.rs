@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, Merged,
-        Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RememberedResults,
-        Resolution, Ticket, TicketState,
+        Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateFault, GateVerdict, LandingStep,
+        LoggedOutcome, Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport,
+        QueueView, RememberedResults, Resolution, Ticket, TicketState, UnparkWay,
     },
     settings::{Origin, RedTarget},
 };
@@ -42,6 +42,7 @@ pub(crate) struct World {
     pub(crate) said: HashMap<BTreeSet<TaskId>, GateVerdict>,
     pub(crate) tested: HashSet<Oid>,
     pub(crate) asked: HashSet<usize>,
+    pub(crate) gate_runs: usize,
     pub(crate) is_in_the_way: bool,
     pub(crate) is_broken: bool,
     pub(crate) is_about_to_move: bool,
@@ -77,6 +78,7 @@ impl World {
             said: HashMap::new(),
             tested: HashSet::new(),
             asked: HashSet::new(),
+            gate_runs: 0,
             is_in_the_way: false,
             is_broken: false,
             is_about_to_move: false,
@@ -167,6 +169,7 @@ impl World {
 
     pub(crate) fn drain(&mut self) -> Result<QueueReport, QueueError> {
         self.said.clear();
+        self.gate_runs = 0;
         if !self.is_in_the_way
             && let Some(parked) = self.parked.take()
         {
@@ -258,7 +261,7 @@ impl QueueBackend for World {
         commit: Oid,
         gates: &[Gate],
         remembered: RememberedResults,
-    ) -> Result<(GateVerdict, usize), QueueError> {
+    ) -> Result<GateVerdict, QueueError> {
         assert!(!gates.is_empty());
         self.is_stopped |= self.is_stopped_when_asked;
         let tasks = self.tasks(commit);
@@ -267,6 +270,7 @@ impl QueueBackend for World {
             gate: gate(),
             commit,
             why: String::new(),
+            fault: GateFault::Other,
             log: String::new(),
             tail: String::new(),
             ran_fewer: false,
@@ -274,11 +278,11 @@ impl QueueBackend for World {
         };
         let known = self.said.get(&tree).cloned();
         let known = known.filter(|said| *said == GateVerdict::Green || remembered == RememberedResults::Any);
-        let runs = usize::from(known.is_none());
         let verdict = match known {
             Some(verdict) => verdict,
             None => {
                 self.effect()?;
+                self.gate_runs += 1;
                 let flaky: Vec<usize> = tasks
                     .iter()
                     .map(number)
@@ -296,7 +300,11 @@ impl QueueBackend for World {
             self.tested.insert(commit);
         }
         self.said.insert(tree, verdict.clone());
-        Ok((verdict, runs))
+        Ok(verdict)
+    }
+
+    fn take_gate_runs(&mut self) -> usize {
+        std::mem::take(&mut self.gate_runs)
     }
 
     fn is_known_to_fail_on_target(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
@@ -339,7 +347,7 @@ impl QueueBackend for World {
             }
             return Ok(Published::Parked(Parking {
                 why: String::new(),
-                command: String::new(),
+                way: UnparkWay::Run(String::new()),
                 obstacle: None,
             }));
         }
@@ -359,7 +367,7 @@ impl QueueBackend for World {
         Ok(())
     }
 
-    fn close(&mut self, ticket: &Ticket, _: Closing) -> Result<(), QueueError> {
+    fn close(&mut self, ticket: &Ticket, _: LoggedOutcome) -> Result<(), QueueError> {
         self.tickets.remove(&ticket.task);
         Ok(())
     }
@@ -370,12 +378,11 @@ impl QueueBackend for World {
         self.set_state(&tried, tried.state.clone())?;
         self.effect()?;
         if !self.natures[number(&ticket.task)].is_resolvable {
-            return Ok(Resolution::Failed(Box::new(tried)));
+            return Ok(Resolution::Failed);
         }
         tried.resolved = Some(ticket.source);
-        tried.state = TicketState::Waiting;
         self.set_state(&tried, TicketState::Waiting)?;
-        Ok(Resolution::Resolved(Box::new(tried)))
+        Ok(Resolution::Resolved)
     }
 
     fn report(&mut self, _: QueueEvent) {}

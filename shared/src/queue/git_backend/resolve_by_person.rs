@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::GitQueue;
+use super::{
+    GitQueue,
+    rejection::{Rejection, reject},
+};
 use crate::{
     git::{Merge, MergeConflict, Repository, Signing},
     name::{BranchName, Oid, TaskId, digest},
@@ -94,7 +97,10 @@ impl GitQueue<'_> {
         if !left.is_empty() {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
-        let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
+        let commit = match self.take(&merge, None) {
+            Ok(commit) => commit,
+            Err(rejection) => return Err(QueueError::Resolver(rejection.reason()?)),
+        };
         // Compare the commit that was taken and not the worktree, which may change meanwhile.
         let tree = self.repository.tree_of(commit)?;
         let (_, others) = self.changed_beside(onto, merge.theirs(), tree)?;
@@ -303,28 +309,23 @@ impl UnfinishedMerge<'_> {
 }
 
 impl GitQueue<'_> {
-    /// Commits the files of a worktree as the resolution, or says why they are none. `before` is the tree that git left
-    /// there.
-    pub(super) fn take(
-        &self,
-        merge: &UnfinishedMerge<'_>,
-        before: Option<Oid>,
-    ) -> Result<Result<Oid, String>, QueueError> {
+    /// Commits the files of a worktree as the resolution. `before` is the tree that git left there.
+    pub(super) fn take(&self, merge: &UnfinishedMerge<'_>, before: Option<Oid>) -> Result<Oid, Rejection> {
         let tree = merge.place.snapshot()?;
         if before == Some(tree) && merge.conflicts().iter().any(MergeConflict::needs_edits) {
-            return Ok(Err("nothing was changed".into()));
+            return reject("nothing was changed");
         }
         let marked = merge.marked(tree)?;
         if !marked.is_empty() {
-            return Ok(Err(format!("conflict markers are left in {}", marked.join(", "))));
+            return reject(format!("conflict markers are left in {}", marked.join(", ")));
         }
         let untouched = before.map(|before| merge.untouched(before, tree)).transpose()?.unwrap_or_default();
         if !untouched.is_empty() {
-            return Ok(Err(format!("{} is still unresolved", untouched.join(", "))));
+            return reject(format!("{} is still unresolved", untouched.join(", ")));
         }
         let Ticket { task, into, source, .. } = merge.ticket;
         let message = format!("the conflict of {task} with {into}, resolved\n");
         let parents = [merge.onto, *source];
-        Ok(Ok(self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?))
+        Ok(self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?)
     }
 }

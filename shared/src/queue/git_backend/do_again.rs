@@ -14,7 +14,7 @@ impl GitQueue<'_> {
     /// Withdraws a ticket, but not more often than a conflict may be resolved.
     pub(super) fn withdraw(&mut self, ticket: Ticket) -> Result<Resolution, QueueError> {
         let branch = ticket.scope.task_branch(&ticket.task);
-        if self.times_withdrawn(&ticket)? >= self.options.resolve_attempts as usize {
+        if self.times_withdrawn(&ticket)? >= self.options.merge.resolve_attempts as usize {
             return Ok(Resolution::Left(Box::new(ticket)));
         }
         if !self.repository.checkouts_of(&branch)?.is_empty() {

@@ -76,13 +76,19 @@ fn require_callable(step_runner: StepRunner) -> Result<StepRunner, String> {
     Ok(step_runner)
 }
 
-/// Name and description of each task of the plan.
-pub type Briefs = HashMap<TaskId, (String, String)>;
+/// What the resolver is told about a task of the plan.
+#[derive(Debug)]
+pub struct Brief {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+}
 
 /// The inputs of the prompt for a resolver.
 pub(super) struct ConflictPrompt<'a> {
     pub(super) ticket: &'a Ticket,
-    pub(super) briefs: &'a Briefs,
+    pub(super) briefs: &'a HashMap<TaskId, Brief>,
     /// The tasks that have landed in the same files meanwhile.
     pub(super) others: Vec<TaskId>,
     pub(super) conflicts: &'a [MergeConflict],
@@ -102,7 +108,7 @@ impl ConflictPrompt<'_> {
         if !self.others.is_empty() {
             let _ = writeln!(prompt, "It conflicts with tasks that landed on {into} meanwhile:");
             for other in &self.others {
-                let name = self.briefs.get(other).map_or("", |(name, _)| name);
+                let name = self.briefs.get(other).map_or("", |brief| &brief.name);
                 let _ = writeln!(prompt, "\nTask {other}: {name}");
                 self.brief(&mut prompt, other);
             }
@@ -127,7 +133,7 @@ impl ConflictPrompt<'_> {
     }
 
     fn brief(&self, prompt: &mut String, task: &TaskId) {
-        let description = self.briefs.get(task).map_or("", |(_, description)| description.trim());
+        let description = self.briefs.get(task).map_or("", |brief| brief.description.trim());
         if !description.is_empty() {
             let _ = writeln!(prompt, "Description: {description}\n");
         }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::{
     GitQueue,
-    handover::{UnfinishedMerge, place_of},
+    other_repos::MergedElsewhere,
+    rejection::{Rejection, reject},
     resolution_review::Resolved,
+    resolve_by_person::{UnfinishedMerge, place_of},
 };
 use crate::{
     agent::{CallOutcome, Request, RunnerKind},
@@ -17,7 +19,7 @@ use crate::{
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, Violations},
     queue::{
         QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver, Ticket, TicketState,
-        resolver::ConflictPrompt,
+        resolver_prompt::ConflictPrompt,
     },
     settings::OnConflict,
     worktree::{Pool, Scratch},
@@ -51,16 +53,35 @@ impl ResolverCalls {
     }
 }
 
+/// The work of agents on one conflict.
+pub(super) struct AgentWork<'a> {
+    pub(super) resolver: &'a Resolver,
+    pub(super) calls: &'a mut ResolverCalls,
+    pub(super) pool: Pool,
+    /// The worktree that they work in.
+    pub(super) scratch: Scratch,
+}
+
+impl AgentWork<'_> {
+    /// Removes the worktree, except after an error: then it stays until it is used again.
+    pub(super) fn end<T>(self, result: Result<T, Rejection>) -> Result<T, Rejection> {
+        if !matches!(result, Err(Rejection::Error(_))) {
+            self.pool.remove_scratch(&self.scratch)?;
+        }
+        result
+    }
+}
+
 impl GitQueue<'_> {
     /// Lets the resolver try, or withdraws the ticket so that the task is done again.
     pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let ticket = self.merge_again(ticket)?;
         let TicketState::Conflict { onto, .. } = ticket.state else {
-            return Ok(Resolution::Resolved(Box::new(ticket)));
+            return Ok(Resolution::Resolved);
         };
         // A person's resolution of an earlier conflict is not thrown away with the work.
         let has_persons_work = ticket.resolved.is_some() && ticket.has_persons_work;
-        if self.options.on_conflict == OnConflict::Reimplement && !has_persons_work {
+        if self.options.merge.on_conflict == OnConflict::Reimplement && !has_persons_work {
             return self.withdraw(ticket);
         }
         // Agents resolve conflicts in the plan's repository only.
@@ -82,15 +103,7 @@ impl GitQueue<'_> {
         let mut calls = ResolverCalls::new();
         let result = self.call_resolver(&ticket, onto, resolver, &mut calls);
         tried.paid = ticket.paid.and(calls.expense);
-        self.record_calls(&ticket, calls, result.as_ref().ok());
-        let result = match result {
-            // A try that the user interrupts does not count.
-            Err(error) if self.is_cancelled() => {
-                self.write(&Ticket { paid: tried.paid, ..ticket })?;
-                return Err(error);
-            }
-            result => result?,
-        };
+        self.record_calls(&ticket, calls, &result);
         let last = tried.tries.last_mut();
         match result {
             Ok(commit) => {
@@ -99,15 +112,21 @@ impl GitQueue<'_> {
                 let agent = ResolvedBy::Agent(resolver.step_runner.name.clone());
                 let resolved_by = Some(tried.resolved_too(agent));
                 let state = TicketState::Waiting;
-                let resolved =
-                    Ticket { resolved: Some(commit), resolved_by, has_persons_work, state, ..tried };
-                self.write(&resolved)?;
-                Ok(Resolution::Resolved(Box::new(resolved)))
+                let resolved = Some(commit);
+                self.write(&Ticket { resolved, resolved_by, has_persons_work, state, ..tried })?;
+                Ok(Resolution::Resolved)
             }
-            Err(why) => {
+            Err(Rejection::Because(why)) => {
                 last.into_iter().for_each(|last| last.clone_from(&why));
                 self.write(&tried)?;
-                Ok(Resolution::Failed(Box::new(tried)))
+                Ok(Resolution::Failed)
+            }
+            // A try that the user interrupts does not count.
+            Err(Rejection::Error(error)) => {
+                if self.is_cancelled() {
+                    self.write(&Ticket { paid: tried.paid, ..ticket })?;
+                }
+                Err(error)
             }
         }
     }
@@ -121,109 +140,108 @@ impl GitQueue<'_> {
         }
         let state = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
             Merge::Clean(_) => match self.merge_elsewhere(onto, ticket)? {
-                Ok(_) => TicketState::Waiting,
-                Err(conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
+                MergedElsewhere::Clean(_) => TicketState::Waiting,
+                MergedElsewhere::Conflict(conflicts) => {
+                    TicketState::Conflict { onto, conflicts, escalated: false }
+                }
             },
             Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
         };
         self.store_if_changed(ticket, Ticket { state, ..ticket.clone() })
     }
 
-    /// The commit of the resolution, or why there is none.
+    /// The commit of the resolution.
     fn call_resolver(
         &mut self,
         ticket: &Ticket,
         onto: Oid,
         resolver: &Resolver,
         calls: &mut ResolverCalls,
-    ) -> Result<Result<Oid, String>, QueueError> {
+    ) -> Result<Oid, Rejection> {
         let pool = self.pool()?;
-        let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
-            return Ok(Err("its worktree is in use".into()));
+        let Some(scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
+            return reject("its worktree is in use");
         };
-        pool.refresh(&scratch, onto, &[])?;
-        scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
-        let before = scratch.repository.snapshot()?;
-        let called = self.call_watched(resolver, calls, &mut scratch, ticket, onto)?;
-        let after = scratch.repository.take_snapshot()?;
-        let changes = scratch.repository.changes(before, after.tree)?;
-        calls.files = changes.iter().map(TreeChange::shown).collect();
-        let result = match called.and_then(|()| require_files(&after, &changes)) {
-            Ok(()) => {
-                self.take(&UnfinishedMerge { ticket, place: &scratch.repository, onto }, Some(before))?
-            }
-            Err(why) => Err(why),
+        let mut work = AgentWork { resolver, calls, pool, scratch };
+        let result = self.resolve_in_worktree(&mut work, ticket, onto);
+        work.end(result)
+    }
+
+    fn resolve_in_worktree(
+        &mut self,
+        work: &mut AgentWork<'_>,
+        ticket: &Ticket,
+        onto: Oid,
+    ) -> Result<Oid, Rejection> {
+        let place = work.scratch.repository.clone();
+        work.pool.refresh(&work.scratch, onto, &[])?;
+        place.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
+        let before = place.snapshot()?;
+        let called = match self.call_watched(work, ticket, onto) {
+            Err(Rejection::Error(error)) => return Err(error.into()),
+            called => called,
         };
-        let result = match result {
-            Ok(commit) => {
-                self.check_and_review((resolver, calls), (&pool, &mut scratch), ticket, onto, commit)?
-            }
-            Err(why) => Err(why),
-        };
-        pool.remove_scratch(&scratch)?;
-        Ok(result)
+        let after = place.take_snapshot()?;
+        let changes = place.changes(before, after.tree)?;
+        // Recorded with the call, also if it failed.
+        work.calls.files = changes.iter().map(TreeChange::shown).collect();
+        called?;
+        require_files(&after, &changes)?;
+        let commit = self.take(&UnfinishedMerge { ticket, place: &place, onto }, Some(before))?;
+        self.check_and_review(work, ticket, onto, commit)?;
+        Ok(commit)
     }
 
     /// Accepts a resolution only if it changes just conflicting files, no protected ones, and a reviewer approves it.
     fn check_and_review(
         &mut self,
-        (resolver, calls): (&Resolver, &mut ResolverCalls),
-        (pool, scratch): (&Pool, &mut Scratch),
+        work: &mut AgentWork<'_>,
         ticket: &Ticket,
         onto: Oid,
         commit: Oid,
-    ) -> Result<Result<Oid, String>, QueueError> {
+    ) -> Result<(), Rejection> {
         let (tree, base) = (self.repository.tree_of(commit)?, self.repository.tree_of(onto)?);
         if !self.repository.is_proven(base, tree)? {
-            return Ok(Err("it stored other content under the object id of a file".into()));
+            return reject("it stored other content under the object id of a file");
         }
         let theirs = ticket.resolved.unwrap_or(ticket.source);
-        let merged = match self.check_resolution(onto, theirs, tree)? {
-            Ok(merged) => merged,
-            Err(why) => return Ok(Err(why)),
-        };
+        let merged = self.check_resolution(onto, theirs, tree)?;
         let allowed = self.options.plan.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
         let protected = self.options.protection.find_changes(self.repository, (base, tree), allowed)?;
         if let Some(refusal) = protected.refusal() {
-            return Ok(Err(refusal));
+            return reject(refusal);
         }
-        let resolved = Resolved { ticket, commit, merged };
-        Ok(self.review_resolution(resolver, calls, pool, scratch, &resolved)?.map(|()| {
-            self.options.memory.resolutions.add(commit);
-            commit
-        }))
+        self.review_resolution(work, &Resolved { ticket, commit, merged })?;
+        self.options.memory.resolutions.add(commit);
+        Ok(())
     }
 
-    /// Calls the resolver, and undoes changes that it must not make. Commits that it made are saved. Returns why the
-    /// call failed, if it did.
+    /// Calls the resolver, and undoes changes that it must not make. Commits that it made are saved.
     fn call_watched(
         &mut self,
-        resolver: &Resolver,
-        calls: &mut ResolverCalls,
-        scratch: &mut Scratch,
+        work: &mut AgentWork<'_>,
         ticket: &Ticket,
         onto: Oid,
-    ) -> Result<Result<(), String>, QueueError> {
+    ) -> Result<(), Rejection> {
         let prompt = self.prompt(ticket, onto)?;
         let guarded = self.guarded_refs(ticket)?;
-        let watch = self.options.config_guard.watch(&scratch.repository);
-        let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, RESOLVE);
+        let watch = self.options.config_guard.watch(&work.scratch.repository);
+        let reply = self.call(work, &ticket.task, &prompt, RESOLVE);
         let mut violations = watch.end();
         violations.extend(self.restore_refs(ticket, &guarded)?);
-        if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
+        if let Some(own) = work.scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
-        let reply = self.reply_or_note(reply, &resolver.step_runner.name, &violations)?;
+        let name = &work.resolver.step_runner.name;
+        let reply = self.reply_or_note(reply, name, &violations)?;
         if let Some(violation) = violations.in_one_line() {
-            return Ok(Err(violation));
+            return reject(violation);
         }
-        Ok(match reply.outcome {
+        match reply.outcome {
             CallOutcome::Success { .. } => Ok(()),
-            CallOutcome::Failed { message, .. } => {
-                Err(format!("{} failed: {message}", resolver.step_runner.name))
-            }
-            CallOutcome::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
-        })
+            CallOutcome::Failed { message, .. } => reject(format!("{name} failed: {message}")),
+            CallOutcome::Limited { .. } => reject(format!("{name} is at its limit")),
+        }
     }
 
     /// Returns the reply. If there is none, a note names what the agent did without permission.
@@ -243,13 +261,12 @@ impl GitQueue<'_> {
     /// Calls an agent for a conflict: the resolver or the reviewer.
     pub(super) fn call(
         &mut self,
-        resolver: &Resolver,
-        calls: &mut ResolverCalls,
-        scratch: &mut Scratch,
+        work: &mut AgentWork<'_>,
         task: &TaskId,
         prompt: &str,
         step: &str,
     ) -> Result<CallReply, QueueError> {
+        let AgentWork { resolver, calls, scratch, .. } = work;
         let step_runner = if step == REVIEW { &resolver.reviewer } else { &resolver.step_runner };
         let log = self.repository.top().join(self.new_log(step)?);
         let RunnerKind::Program(runner) = &step_runner.runner else {
@@ -293,14 +310,14 @@ impl GitQueue<'_> {
     }
 
     /// Writes the calls into the session's records, like those of any step.
-    fn record_calls(&mut self, ticket: &Ticket, calls: ResolverCalls, came_to: Option<&Result<Oid, String>>) {
+    fn record_calls(&mut self, ticket: &Ticket, calls: ResolverCalls, result: &Result<Oid, Rejection>) {
         let Some(session) = ticket.session.as_ref().or(self.options.worktrees.session.as_ref()) else {
             return;
         };
-        let not_committed = match came_to {
-            Some(Ok(_)) => "it is queued again, to be merged and tested".to_owned(),
-            Some(Err(why)) => why.clone(),
-            None => "it was interrupted".to_owned(),
+        let not_committed = match result {
+            Ok(_) => "it is queued again, to be merged and tested".to_owned(),
+            Err(Rejection::Because(why)) => why.clone(),
+            Err(Rejection::Error(_)) => "it was interrupted".to_owned(),
         };
         let mut facts = CallFacts {
             node: &ticket.task,
@@ -310,7 +327,7 @@ impl GitQueue<'_> {
             expense: calls.expense,
             files: calls.files,
             not_committed: Some(not_committed),
-            interrupted: came_to.is_none(),
+            interrupted: matches!(result, Err(Rejection::Error(_))),
         };
         let (options, now) = (self.options, self.now());
         for (step, record) in [("resolve", calls.resolve), ("review", calls.review)] {
@@ -371,14 +388,14 @@ impl GitQueue<'_> {
 
 /// Refuses a repository in the worktree and files that git cannot add: no commit contains them, so that nobody could
 /// review or test them.
-fn require_files(after: &WorktreeSnapshot, changes: &[TreeChange]) -> Result<(), String> {
+fn require_files(after: &WorktreeSnapshot, changes: &[TreeChange]) -> Result<(), Rejection> {
     let new_repository = changes.iter().find(|change| change.is_gitlink() && !change.was_gitlink());
     let left_out = after.left_out.first().map(|path| visible(&String::from_utf8_lossy(path)));
     if let Some(path) = new_repository.map(TreeChange::shown).or(left_out) {
-        return Err(format!("it left a repository or a folder that git cannot add: {path}"));
+        return reject(format!("it left a repository or a folder that git cannot add: {path}"));
     }
     match after.unreadable.first() {
-        Some(found) => Err(format!("it left a file that git cannot add: {}", found.why)),
+        Some(found) => reject(format!("it left a file that git cannot add: {}", found.why)),
         None => Ok(()),
     }
 }
