@@ -176,7 +176,7 @@ fn the_words_of_a_note_about_a_step_do_not_repeat_the_task() {
     let is_of_task = |event: &&Value| event["event"] == "note" && event["task"] == "T001";
     let notes: Vec<&Value> = events.iter().filter(is_of_task).collect();
     let is_plain =
-        |words: &str| !words.starts_with(' ') && !words.contains("T001") && !words.contains("warning:");
+        |words: &str| !words.starts_with(' ') && !words.contains("T001:") && !words.contains("warning:");
     assert!(!notes.is_empty(), "{events:?}");
     for note in notes {
         assert!(is_plain(note["words"].as_str().unwrap()), "{note}");

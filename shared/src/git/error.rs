@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::GitVersion;
 use crate::{
     failure::{Exit, Explain, Explanation},
+    name::Oid,
     process::{LockError, ProcessError, Program, shell_word},
 };
 
@@ -54,6 +55,14 @@ pub enum GitError {
         path: String,
         /// The error of the system.
         source: std::io::Error,
+    },
+    /// A ref that must save a commit is there and does not lead to it.
+    #[error("could not save {commit} as '{name}': something else has written that ref")]
+    SavedElsewhere {
+        /// The ref.
+        name: String,
+        /// The commit.
+        commit: Oid,
     },
     /// A private git directory cannot be used.
     #[error("sandbox.git: {why}")]
@@ -160,6 +169,9 @@ impl Explain for GitError {
             Self::NoRepository { .. } => {
                 Exit::Fatal.hint("run this inside a repository, or name one with: git -C <path> arborist …")
             }
+            Self::SavedElsewhere { name, .. } => Exit::Fatal.hint(format!(
+                "see what it is with: git log -1 {name}; then delete it with: git update-ref -d {name}"
+            )),
             Self::LockHeld { path, .. } => Exit::Fatal.hint(format!(
                 "wait until that process ends; if no git is running in this repository, run: rm '{}'",
                 path.display()

@@ -15,7 +15,6 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::work_slots::without_slot;
 use crate::mutex::MutexExt;
 
 /// How long a thread that cannot be woken sleeps at most.
@@ -84,15 +83,13 @@ impl Cancel {
     #[must_use]
     pub fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
-        without_slot(|| {
-            loop {
-                let left = end.saturating_duration_since(Instant::now());
-                if self.is_cancelled() || left.is_zero() {
-                    return self.is_cancelled();
-                }
-                sleep_on(self.descriptor().as_slice(), left);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.is_cancelled() || left.is_zero() {
+                return self.is_cancelled();
             }
-        })
+            sleep_on(self.descriptor().as_slice(), left);
+        }
     }
 
     /// The descriptor that becomes readable when this is cancelled.

@@ -66,7 +66,7 @@ pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;
 pub use supervised::{Supervised, SupervisedEnd};
 pub use timed_reader::{TimedReader, within};
-pub use work_slots::with_slot;
+pub use work_slots::{with_slot, without_slot};
 
 use std::io;
 

@@ -143,18 +143,22 @@ impl<'a> Supervised<'a> {
         let writer = Writer::begin_child(folder.as_deref().as_slice(), reach);
         let started = self.start();
         let temp = self.temp.take();
-        let outcome = match started {
-            Ok(((child, streams), group)) => {
-                let program = self.watch(child, streams, group, Box::new(listener));
-                without_slot(|| program.run_to_end())
+        // Whatever depends on the end of the child must not wait for a slot.
+        without_slot(|| {
+            let outcome = match started {
+                Ok(((child, streams), group)) => {
+                    self.watch(child, streams, group, Box::new(listener)).run_to_end()
+                }
+                Err(error) => SupervisedEnd::not_started(error),
+            };
+            if outcome.survivors.is_empty() {
+                drop(writer);
+            } else {
+                writer.stays();
             }
-            Err(error) => SupervisedEnd::not_started(error),
-        };
-        if !outcome.survivors.is_empty() {
-            writer.stays();
-        }
-        drop(temp);
-        outcome
+            drop(temp);
+            outcome
+        })
     }
 
     fn start(&mut self) -> io::Result<((Child, Streams), ProcessGroup)> {

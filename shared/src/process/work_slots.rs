@@ -4,8 +4,9 @@
 //! be done late, and the next agents would all start late. In turn, the first threads are done early, and their next
 //! agents already run while the driver serves the other threads.
 //!
-//! A thread gives its slot up while it waits for a supervised child or sleeps. Waiting for a slot never blocks for good:
-//! a thread that has waited too long works without one, so that a thread with a slot may wait for any lock.
+//! A thread gives its slot up while it waits for a supervised child or for a provider. Waiting for a slot never blocks for
+//! good: a thread that has waited too long works without one, so that a thread with a slot may wait for any lock. No thread
+//! may hold a lock that others need when it takes a slot.
 
 use std::{
     cell::Cell,
@@ -21,8 +22,9 @@ use crate::mutex::MutexExt;
 /// Some of these threads wait for git or for the disk, so there are more slots than processors.
 const SLOTS_PER_PROCESSOR: usize = 2;
 
-/// Longer than the threads of many jobs need for their turn. It is only reached if those with slots wait for this thread.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Longer than the threads of many jobs usually need for their turn. It is reached if those with slots wait for this thread,
+/// or fill large worktrees.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 static SLOTS: Slots = Slots { queue: Mutex::new(SlotQueue::new()), changed: Condvar::new() };
 
@@ -67,7 +69,7 @@ pub fn with_slot<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Gives the slot of this thread up, if it has one, while it waits for something that may take long.
-pub(super) fn without_slot<T>(wait: impl FnOnce() -> T) -> T {
+pub fn without_slot<T>(wait: impl FnOnce() -> T) -> T {
     let before = STATE.get();
     if before == ThreadState::Outside {
         return wait();

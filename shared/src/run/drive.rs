@@ -48,7 +48,7 @@ impl OpenRun {
         }
         let ended =
             self.begin(planned, selection, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
-        self.repository.remember_lane_indexes();
+        self.repository.remember_indexes();
         for words in self.saved_checkouts().iter().filter_map(SavedCheckout::compare) {
             monitor.report(RunEvent::of_run(EventKind::RefMoved { words }));
         }

@@ -15,8 +15,9 @@ use std::{
 use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
-        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository, Signing,
-        TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index, target_of,
+        Checkout, GitError, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository,
+        Signing, TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index,
+        target_of,
     },
     message::visible,
     mutex::MutexExt,
@@ -204,7 +205,12 @@ impl Pool {
     ) -> Result<String, WorktreeError> {
         let unit = format!("{}/{name}", self.run.component());
         let under = saved_ref(&unit, &format!("worktree-{}", tree.short()), parent);
-        if lane.list_refs(&[&under])?.is_empty() {
+        let saved = lane.find_ref(&under)?;
+        let is_saved = saved.map_or(Ok(false), |saved| {
+            let has_files = lane.tree_of(saved)? == tree;
+            Ok::<bool, GitError>(has_files && lane.is_ancestor(parent, saved)?)
+        });
+        if !is_saved? {
             let message = format!("files in {name}\n");
             let commit =
                 lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;

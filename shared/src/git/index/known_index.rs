@@ -110,10 +110,10 @@ impl KnownIndex {
 }
 
 impl KnownIndex {
-    /// A digest of everything that makes it this index.
-    pub(super) fn digest(&self) -> String {
+    /// A digest of everything that makes it this index, and of the settings with which it was written.
+    pub(super) fn digest(&self, settings: &str) -> String {
         let written = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        digest(&[&self.bytes[..], &written.as_nanos().to_be_bytes()].concat())
+        digest(&[settings.as_bytes(), &self.bytes, &written.as_nanos().to_be_bytes()].concat())
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Only digests are kept, in the user's state folder, where a sandboxed agent cannot write. An index that differs from
 //! its digest, or has none, is treated as unknown. A file that has changed since then has another ctime, which is
-//! compared as always.
+//! compared as always. With other settings, git might convert the same file to another content, so they are part of the
+//! digest.
 
 use std::{
     collections::BTreeMap,
@@ -28,15 +29,15 @@ const LARGEST_RECORD: u64 = 1 << 20;
 type IndexDigests = BTreeMap<PathBuf, String>;
 
 impl Repository {
-    /// Records the known indexes of the linked worktrees, at the end of a run. Without a record, the next run is only
+    /// Records the known indexes of all linked worktrees, at the end of a run. Without a record, the next run is only
     /// slower, so errors are ignored. If two runs end at the same time, the record of one of them may be lost.
-    pub fn remember_lane_indexes(&self) {
-        let Some(record) = self.index_record() else { return };
+    pub fn remember_indexes(&self) {
+        let (Some(record), Some(settings)) = (self.index_record(), self.frozen_digest()) else { return };
         let worktrees = self.common_dir.join("worktrees");
         let mut digests = read_record(&record);
         digests.retain(|file, _| file.exists());
         let known = list_known_indexes().into_iter().filter(|(file, _)| file.starts_with(&worktrees));
-        digests.extend(known.map(|(file, index)| (file, index.digest())));
+        digests.extend(known.map(|(file, index)| (file, index.digest(&settings))));
         let mut text = Vec::new();
         for (file, digest) in &digests {
             text.extend([digest.as_bytes(), b" ", file.as_os_str().as_bytes(), b"\0"].concat());
@@ -46,8 +47,10 @@ impl Repository {
 
     /// Whether an index was known when an earlier run ended, and has not changed since.
     pub(super) fn is_index_remembered(&self, file: &Path, index: &KnownIndex) -> bool {
-        let digests = self.index_record().map(|record| read_record(&record)).unwrap_or_default();
-        digests.get(file).is_some_and(|digest| *digest == index.digest())
+        let (Some(record), Some(settings)) = (self.index_record(), self.frozen_digest()) else {
+            return false;
+        };
+        read_record(&record).get(file).is_some_and(|digest| *digest == index.digest(&settings))
     }
 
     fn index_record(&self) -> Option<PathBuf> {

@@ -177,10 +177,12 @@ impl Repository {
     }
 
     /// Saves a commit as the ref `name`, below `refs/arborist/saved/`. Returns whether it was not saved there yet. Fails if
-    /// the ref is at another commit.
+    /// the ref is at another commit: then somebody else wrote it, and it may be all that leads to that commit.
     pub fn save_commit(&self, name: &str, commit: Oid) -> Result<bool, GitError> {
-        if self.find_ref(name)? == Some(commit) {
-            return Ok(false);
+        match self.find_ref(name)? {
+            Some(found) if found == commit && !self.is_symbolic_ref(name) => return Ok(false),
+            Some(_) => return Err(GitError::SavedElsewhere { name: name.to_owned(), commit }),
+            None => {}
         }
         self.move_refs(&[RefMove { name, new: Some(commit), old: None }], "arborist: saved")?;
         Ok(true)

@@ -32,12 +32,17 @@ pub(in crate::git) fn save(repository: &Repository, name: &str, target: Oid) -> 
     if component.len() > 120 {
         component = digest(component.as_bytes())[..32].to_owned();
     }
-    let saved_as = saved_ref("moved", &component, target);
-    if repository.find_ref(&saved_as).ok()?.is_some() {
-        return Some(saved_as);
-    }
-    let kept = RefMove { name: &saved_as, new: Some(target), old: None };
-    repository.move_refs_unrecorded(&[kept], "arborist: saved").ok().map(|()| saved_as)
+    let short = saved_ref("moved", &component, target);
+    // Something else may have written a ref of this name.
+    let long = format!("{short}-{target}");
+    [short, long].into_iter().find(|saved_as| {
+        let kept = RefMove { name: saved_as, new: Some(target), old: None };
+        match repository.find_ref(saved_as) {
+            Ok(Some(found)) => found == target && !repository.is_symbolic_ref(saved_as),
+            Ok(None) => repository.move_refs_unrecorded(&[kept], "arborist: saved").is_ok(),
+            Err(_) => false,
+        }
+    })
 }
 
 /// Moves a ref from the value that was found to the recorded one.

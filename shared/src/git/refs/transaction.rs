@@ -84,11 +84,16 @@ impl Repository {
 
     /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
-        let name = self.name_of_head();
+        // A git that runs in the common directory has a name for `HEAD` of each linked worktree.
+        let (writer, name) = match self.worktree_id() {
+            Some(id) => (self.shared_ref_writer(), format!("worktrees/{id}/HEAD")),
+            None => (self.clone(), "HEAD".to_owned()),
+        };
         let moved = transaction(&format!("option no-deref\nupdate {name} {commit}\n"));
         self.clear_reflogs_of(std::iter::empty());
-        let why = Reason { message: FREED.to_owned(), creates_reflog: false };
-        if matches!(self.shared_ref_writer().commit_transaction(&moved, &why)?, TransactionEnd::Committed) {
+        // git creates this reflog by itself only from within the worktree.
+        let why = Reason { message: FREED.to_owned(), creates_reflog: true };
+        if matches!(writer.commit_transaction(&moved, &why)?, TransactionEnd::Committed) {
             return Ok(());
         }
         let command = self.change("update-ref").args(["--no-deref", "-m", FREED, "HEAD"]);
@@ -102,11 +107,10 @@ impl Repository {
         if shared.confines_refs() == self.confines_refs() { shared } else { self.clone() }
     }
 
-    /// The name that `HEAD` of this worktree has for a git that runs in the common git directory.
-    fn name_of_head(&self) -> String {
+    /// The name of the git directory of a linked worktree.
+    fn worktree_id(&self) -> Option<&str> {
         let is_linked = self.git_dir.parent() == Some(&self.common_dir.join("worktrees"));
-        let id = self.git_dir.file_name().filter(|_| is_linked).map(|id| id.to_string_lossy());
-        id.map_or_else(|| "HEAD".to_owned(), |id| format!("worktrees/{id}/HEAD"))
+        self.git_dir.file_name().filter(|_| is_linked)?.to_str()
     }
 
     /// Whether every ref has its expected old value.

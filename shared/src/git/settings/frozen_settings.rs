@@ -25,6 +25,7 @@ use crate::{
         settings::harmless_settings::SettingEntry,
     },
     mutex::MutexExt,
+    name::digest,
     process::{Program, is_process_alive},
     safe_files::{self, ChangeStamp, FileKind},
 };
@@ -187,6 +188,11 @@ impl Repository {
     /// The programs that the frozen settings let git run; `None` while none are frozen.
     pub(in crate::git) fn frozen_helpers(&self) -> Option<Helpers> {
         self.find_recorded().map(|known| known.helpers.clone())
+    }
+
+    /// A digest of the frozen settings, for comparing them with those of another run; `None` while none are frozen.
+    pub(in crate::git) fn frozen_digest(&self) -> Option<String> {
+        self.find_recorded().map(|known| digest(format!("{:?}", known.settings).as_bytes()))
     }
 
     fn find_recorded(&self) -> Option<Arc<FrozenSettings>> {

@@ -23,7 +23,7 @@ use crate::{
     pipeline::{ActiveRunner, Expense, PipelineError, calls::gemini_home},
     process::{
         self, Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised,
-        resolve_program,
+        resolve_program, without_slot,
     },
     record::call_opening,
     safe_files,
@@ -234,7 +234,7 @@ impl Caller<'_> {
             }
             let seconds = pause.span.as_secs_f64().ceil() as u64;
             (self.on_event)(EventKind::Waits { seconds, chosen_by: pause.chosen });
-            if self.cancel.wait(pause.span) {
+            if without_slot(|| self.cancel.wait(pause.span)) {
                 break;
             }
         }
