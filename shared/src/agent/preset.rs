@@ -1,5 +1,4 @@
 //! The agent programs that we know: how each is called without a terminal and without questions, and how to install it.
-//! The prompt goes to standard input if the program accepts it there.
 
 use super::{
     AgentError, EventFormat, Overrides, Runner, ToolsForm,
@@ -11,7 +10,8 @@ use super::{
 pub struct Preset {
     /// Its name, which is also the name of the runner.
     pub name: &'static str,
-    /// The command, as words separated by spaces.
+    /// The command, as words separated by spaces. The prompt goes to standard input unless `{prompt}` or `{prompt-file}` is
+    /// one of them.
     pub command: &'static str,
     /// The command that resumes a session, if it is different.
     pub resume: Option<&'static str>,
@@ -25,7 +25,8 @@ pub struct Preset {
     pub state: &'static [(&'static str, &'static str)],
     /// Files in which an agent must not change anything, because later calls and the user's own sessions obey them.
     pub protected: &'static [ProtectedFiles],
-    /// Files and folders at the top of a repository that it reads as settings.
+    /// Files and folders at the top of a repository that it reads as settings. A task cannot change them while it reviews,
+    /// so folders to which the program itself writes must not be listed.
     pub project_settings: &'static [&'static str],
     /// How to install it.
     pub install: &'static str,

@@ -72,7 +72,7 @@ pub enum Grounds {
     Held,
     /// It has landed.
     Landed(String, Proof),
-    /// It has no content of value.
+    /// It has no uncommitted files, and no commits of its own.
     Empty,
     /// Its directory is gone, and nothing was staged there that no commit contains.
     Missing,

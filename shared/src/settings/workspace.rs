@@ -19,7 +19,7 @@ choices! {
         Never = "never",
         /// Pushed when the run has succeeded.
         OnCompletion = "on_completion",
-        /// After each commit.
+        /// After each commit. The checkpoints of session records are something else.
         OnCheckpoint = "on_checkpoint",
     }
 }

@@ -228,7 +228,7 @@ impl PushWorker {
                     Order::Reached(moment) => is_wanted |= moment.is_for(self.section.push),
                 }
             }
-            // Before the time of a retry, nothing is lost: the retry pushes this too.
+            // Before the time of a retry, nothing is lost unless the run ends first: the retry pushes this too.
             if is_wanted && self.retry.is_none_or(|(at, _)| at <= Instant::now()) {
                 let (_, report) = self.push();
                 lock(&self.reports).extend(report);
