@@ -175,8 +175,7 @@ fn the_words_of_a_note_about_a_step_do_not_repeat_the_task() {
     let events = events(&repo.arborist(["garden", "--json"]).succeeds().stdout());
     let is_of_task = |event: &&Value| event["event"] == "note" && event["task"] == "T001";
     let notes: Vec<&Value> = events.iter().filter(is_of_task).collect();
-    let is_plain =
-        |words: &str| !words.starts_with(' ') && !words.contains("T001:") && !words.contains("warning:");
+    let is_plain = |words: &str| ![" ", "T001", "warning:"].iter().any(|start| words.starts_with(start));
     assert!(!notes.is_empty(), "{events:?}");
     for note in notes {
         assert!(is_plain(note["words"].as_str().unwrap()), "{note}");
