@@ -299,7 +299,7 @@ fn is_one_line(entries: &[HistoryEntry]) -> bool {
 /// How many commits a thread takes at a time. Reading them takes as long as starting a few threads, and if one thread has
 /// to wait for a core, the others take the rest. The commits of a hundred tasks are read by one thread, while git runs on
 /// the other cores.
-const SHARE: usize = 1000;
+const SHARE: usize = 500;
 
 /// Reads commits after verifying their bytes; `None` if one does not match its id. On all cores: for 10,000 commits
 /// this is most of the cost of showing state from the cache.
