@@ -96,9 +96,16 @@ impl ProcessGroup {
     }
 
     fn owns(&self, process: &Process) -> bool {
-        process.group == self.group
-            || (is_orphan(process)
-                && (table::carries(process.pid, &self.mark) || (self.ends_strays && is_stray(process))))
+        if process.group == self.group || !is_orphan(process) {
+            return process.group == self.group;
+        }
+        let found = FoundEnvironment::of(process);
+        let carries_mark = found.environment.as_ref().is_some_and(|environment| self.mark.is_in(environment));
+        let is_own = carries_mark || (self.ends_strays && is_stray(process, found.environment.as_deref()));
+        if found.is_stopped && !is_own {
+            send(Signal::CONT, &[process.pid]);
+        }
+        is_own
     }
 
     fn group_lives(&self) -> bool {
@@ -124,27 +131,37 @@ pub(super) fn is_orphan(process: &Process) -> bool {
 /// monitor, maintenance, `gpg-agent`) and programs that we released, by the mark of the driver; programs that do not
 /// let their environment be read, as `gpg-agent` and `ssh-agent` do; children that we had before the first step; and
 /// everything if we are process 1, which adopts all orphans of a container.
-fn is_stray(process: &Process) -> bool {
+fn is_stray(process: &Process, environment: Option<&[u8]>) -> bool {
     if std::process::id() == 1 || spawn::is_older(process) {
         return false;
     }
-    let mut environment = table::environment(process.pid);
-    // It is also empty for a moment while a program is being started. The process is stopped meanwhile, and until it is
-    // ended, because it could fork and end.
-    let is_stopped = environment.as_ref().is_some_and(Vec::is_empty);
-    if is_stopped {
-        send(Signal::STOP, &[process.pid]);
-        environment = environment_of_stopped(process.pid);
-    }
-    let is_stray = match environment {
-        Some(environment) => !is_of_this_driver(&environment) && !spawn::has_mark(&environment),
+    match environment {
+        Some(environment) => !is_of_this_driver(environment) && !spawn::has_mark(environment),
         // If it has ended, its children are not known.
         None => !table::is_alive(process.pid, &process.started),
-    };
-    if is_stopped && !is_stray {
-        send(Signal::CONT, &[process.pid]);
     }
-    is_stray
+}
+
+/// The environment of a process that we adopted.
+struct FoundEnvironment {
+    /// `None` if it may not be read.
+    environment: Option<Vec<u8>>,
+    /// Whether the process was stopped to read it.
+    is_stopped: bool,
+}
+
+impl FoundEnvironment {
+    /// It is empty for a moment while a program is being started, and then it has no mark either. The process is stopped
+    /// meanwhile, and until it is ended, because it could fork and end. Children that we had before are not stopped.
+    fn of(process: &Process) -> Self {
+        let environment = table::environment(process.pid);
+        let is_empty = environment.as_ref().is_some_and(Vec::is_empty);
+        if !is_empty || process.zombie || std::process::id() == 1 || spawn::is_older(process) {
+            return Self { environment, is_stopped: false };
+        }
+        send(Signal::STOP, &[process.pid]);
+        Self { environment: environment_of_stopped(process.pid), is_stopped: true }
+    }
 }
 
 /// The environment of a process that was told to stop. A program that is being started stops only when it has its
