@@ -419,7 +419,7 @@ struct PlacedRemark {
 
 impl RemarkSpace {
     /// Places a remark with the reason of a failure. A reason of which only the start fits beside the state says nothing,
-    /// so it is on a line of its own.
+    /// so it is on a separate line.
     fn place(&self, remark: &str, reason: Option<&str>) -> PlacedRemark {
         let whole = reason.map_or_else(|| remark.to_owned(), |reason| format!("{remark}: {reason}"));
         let Some(width) = self.width else { return PlacedRemark { beside: whole, below: Vec::new() } };

@@ -249,7 +249,7 @@ pub enum CandidatePlace {
 /// Where else the commits of a candidate are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Commits {
-    /// It has none of its own. Those of a checked-out branch count with the branch.
+    /// It has none. The commits of a checked-out branch count for the branch.
     None,
     /// All of them are reachable from a ref that stays.
     Held,

@@ -1,4 +1,4 @@
-//! What the user is told although no command failed: collected here until a run reports it, or the command ends.
+//! Messages for the user about things that are no errors. They are kept until a run reports them or the command ends.
 
 use std::{path::Path, sync::Mutex};
 

@@ -96,8 +96,11 @@ impl ProcessGroup {
     }
 
     fn owns(&self, process: &Process) -> bool {
-        if process.group == self.group || !is_orphan(process) {
-            return process.group == self.group;
+        if process.group == self.group {
+            return true;
+        }
+        if !is_orphan(process) {
+            return false;
         }
         let found = FoundEnvironment::of(process);
         let carries_mark = found.environment.as_ref().is_some_and(|environment| self.mark.is_in(environment));

@@ -205,12 +205,7 @@ impl Pool {
     ) -> Result<String, WorktreeError> {
         let unit = format!("{}/{name}", self.run.component());
         let under = saved_ref(&unit, &format!("worktree-{}", tree.short()), parent);
-        let saved = lane.find_ref(&under)?;
-        let is_saved = saved.map_or(Ok(false), |saved| {
-            let has_files = lane.tree_of(saved)? == tree;
-            Ok::<bool, GitError>(has_files && lane.is_ancestor(parent, saved)?)
-        });
-        if !is_saved? {
+        if !is_tree_saved(lane, &under, tree, parent)? {
             let message = format!("files in {name}\n");
             let commit =
                 lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
@@ -259,6 +254,12 @@ pub(super) fn is_same_folder(one: &Path, other: &Path) -> bool {
 /// Whether a `.git` file leads to this git directory. A relative path starts at `top`.
 fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
     target_of(top, content).as_deref() == Some(git_dir)
+}
+
+/// Whether the ref `under` holds this tree on top of `parent`. Something else may have written a ref of this name.
+fn is_tree_saved(lane: &Repository, under: &str, tree: Oid, parent: Oid) -> Result<bool, GitError> {
+    let Some(saved) = lane.find_ref(under)? else { return Ok(false) };
+    Ok(lane.tree_of(saved)? == tree && lane.is_ancestor(parent, saved)?)
 }
 
 /// Refuses nested repositories: their content is in no snapshot.

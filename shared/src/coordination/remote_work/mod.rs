@@ -45,7 +45,7 @@ const QUIET: u32 = 10;
 const ASK_AGAIN: u32 = 5;
 /// After a quarter, a claim is renewed together with another push, which costs nothing.
 const RENEW_EARLY: u32 = 4;
-/// After a half, a claim is renewed with a push of its own.
+/// After half of its lifetime, a claim is renewed by a separate push.
 const RENEW_DUE: u32 = 2;
 
 /// A worker that shares a plan with others.

@@ -177,7 +177,7 @@ impl Repository {
     }
 
     /// Saves a commit as the ref `name`, below `refs/arborist/saved/`. Returns whether it was not saved there yet. Fails if
-    /// the ref is at another commit: then somebody else wrote it, and it may be all that leads to that commit.
+    /// the ref is at another commit: another process wrote it, and it may be the only ref to that commit.
     pub fn save_commit(&self, name: &str, commit: Oid) -> Result<bool, GitError> {
         match self.find_ref(name)? {
             Some(found) if found == commit && !self.is_symbolic_ref(name) => return Ok(false),

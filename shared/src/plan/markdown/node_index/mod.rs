@@ -60,7 +60,7 @@ pub(super) struct NodeIndex {
     stories: Vec<usize>,
     /// Nodes that are said to wait for everything before them.
     waits_for_all: RefCell<BTreeSet<usize>>,
-    /// Nodes that everything after them is said to wait for.
+    /// Nodes for which, according to the plan, everything after them waits.
     blocks_all: RefCell<BTreeSet<usize>>,
 }
 
