@@ -77,9 +77,9 @@ const CHANGING_SETTINGS: [&str; 6] = [
 
 /// Commands that never change files of worktrees. After any other command, the scan of a worktree is not valid any
 /// more.
-const WRITES_NO_WORKTREE: [&str; 11] = [
-    "add", "commit-tree", "hash-object", "ls-files", "merge-tree", "mktree", "pack-objects", "prune-packed",
-    "update-index", "update-ref", "write-tree",
+const WRITES_NO_WORKTREE: [&str; 14] = [
+    "add", "commit-tree", "config", "hash-object", "ls-files", "merge-tree", "mktree", "pack-objects",
+    "prune-packed", "symbolic-ref", "unpack-objects", "update-index", "update-ref", "write-tree",
 ];
 
 /// Commands that write only to the files of one worktree.
@@ -261,6 +261,7 @@ impl GitCommand {
         // It only reads files; others may run programs that ask the user.
         let is_reading = name == "config";
         let program = Self::plain_program(dir).shielded_if_watched(is_reading).arg(name);
+        let program = if is_reading { program.writes_no_worktree() } else { program };
         Self::of(name, program)
     }
 

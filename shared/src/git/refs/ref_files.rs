@@ -16,17 +16,19 @@ const SHARED: [&str; 2] = ["refs/heads/", "refs/arborist/"];
 const LARGEST_PACKED: u64 = 1 << 20;
 
 impl Repository {
-    /// The refs below each of `prefixes`, sorted by name. `None` if only git can tell.
+    /// The refs below each of `prefixes`, sorted by name. `None` if only git can tell. Of folders that we do not use, only
+    /// the absence of refs is read here, as in [`Self::find_ref_in_files`].
     pub(in crate::git) fn read_refs(&self, prefixes: &[&str]) -> Option<Vec<Ref>> {
-        let is_shared = |prefix: &&str| {
+        let is_used = |prefix: &&str| {
             SHARED.iter().any(|folder| prefix.starts_with(folder) || *prefix == folder.trim_end_matches('/'))
         };
-        if !self.has_files_backend || !prefixes.iter().all(is_shared) {
+        let (used, unused): (Vec<&str>, Vec<&str>) = prefixes.iter().copied().partition(is_used);
+        if !self.has_files_backend || !unused.iter().all(|prefix| self.lacks_loose(prefix)) {
             return None;
         }
         let is_wanted = |name: &str| prefixes.iter().any(|prefix| is_below(name, prefix));
         let mut found = BTreeMap::new();
-        for prefix in prefixes {
+        for prefix in used {
             for (name, loose) in self.read_loose(prefix.trim_end_matches('/')) {
                 match loose {
                     RefValue::Id(target) if is_valid(&name) => found.insert(name, target),
@@ -36,10 +38,21 @@ impl Repository {
         }
         // git writes packed-refs before it removes loose files, so that packed-refs is read last.
         for (name, target) in self.read_packed_refs()? {
+            if unused.iter().any(|prefix| is_below(&name, prefix)) {
+                return None;
+            }
             found.entry(name).or_insert(target);
         }
         let found = found.into_iter().filter(|(name, _)| is_wanted(name));
         Some(found.map(|(name, target)| Ref { name, target }).collect())
+    }
+
+    /// Whether a folder of refs that all worktrees share has no loose refs.
+    fn lacks_loose(&self, folder: &str) -> bool {
+        let is_shared =
+            folder.starts_with("refs/") && !TEMPORARY.iter().any(|other| folder.starts_with(other));
+        let path = self.common_dir.join(folder);
+        is_shared && !folder.contains("..") && folder.ends_with('/') && !is_full_folder(&path)
     }
 
     /// All packed refs. `None` if only git can tell.

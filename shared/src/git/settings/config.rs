@@ -69,7 +69,7 @@ impl Config {
         Ok(PathBuf::from(OsStr::from_bytes(printed.strip_suffix(b"\0").unwrap_or(&printed))))
     }
 
-    fn parse(printed: &[u8]) -> Result<Self, GitError> {
+    pub(super) fn parse(printed: &[u8]) -> Result<Self, GitError> {
         let text = String::from_utf8_lossy(printed);
         let mut fields = text.split_terminator('\0');
         let mut entries = Vec::new();

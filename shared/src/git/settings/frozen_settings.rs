@@ -21,8 +21,8 @@ use std::{
 
 use crate::{
     git::{
-        GitCommand, GitError, PrivateIndex, Repository, confined::Helpers, files::folder_watch::FolderWatch,
-        settings::harmless_settings::SettingEntry,
+        Config, GitCommand, GitError, PrivateIndex, Repository, confined::Helpers,
+        files::folder_watch::FolderWatch, settings::harmless_settings::SettingEntry,
     },
     mutex::MutexExt,
     name::digest,
@@ -69,6 +69,8 @@ struct Settings {
     inner: Vec<SettingEntry>,
     /// Settings from the command line. They are in our environment, where every git finds them.
     from_command_line: Vec<SettingEntry>,
+    /// All of them, as git listed them.
+    listed: Config,
     /// `info/exclude` and `info/attributes`.
     info: Vec<(&'static str, Vec<u8>)>,
     /// Content of the files named by settings, by the key of the setting in the copy.
@@ -190,6 +192,14 @@ impl Repository {
         self.find_recorded().map(|known| known.helpers.clone())
     }
 
+    /// All settings: those that were frozen, unless they have changed.
+    pub fn frozen_or_new_config(&self) -> Result<Config, GitError> {
+        match self.find_recorded().filter(|known| known.settings.are_current()) {
+            Some(known) => Ok(known.settings.listed.clone()),
+            None => Config::load(self),
+        }
+    }
+
     /// A digest of the frozen settings, for comparing them with those of another run; `None` while none are frozen.
     pub(in crate::git) fn frozen_digest(&self) -> Option<String> {
         self.find_recorded().map(|known| digest(format!("{:?}", known.settings).as_bytes()))
@@ -250,6 +260,7 @@ impl Repository {
         files.dedup();
         let has_variants = outer.iter().chain(&inner).any(SettingEntry::makes_variants);
         Ok(Settings {
+            listed: Config::parse(&printed)?,
             named: FILE_SETTINGS
                 .iter()
                 .filter_map(|key| {

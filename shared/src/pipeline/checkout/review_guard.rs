@@ -66,9 +66,10 @@ impl ReviewedCheckout {
         attempt: &str,
     ) -> Result<Violations, GitError> {
         let mut violations = self.watch.end();
-        let is_untouched = self.is_clean
-            && (self.is_known_untouched(recorder)?
-                || self.is_as_before(recorder, &recorder.repository().status()?));
+        let is_untouched = !self.watch.is_reached()
+            || self.is_clean
+                && (self.is_known_untouched(recorder)?
+                    || self.is_as_before(recorder, &recorder.repository().status()?));
         violations.extend(branch::quit_operations(recorder.repository(), attempt)?);
         // A branch that became a symbolic ref has the same value, but writing to it would move another branch.
         if !is_untouched || !branch::is_untouched(recorder)? {

@@ -189,7 +189,7 @@ impl NamedFiles {
     }
 
     fn read(repository: &Repository) -> Option<Self> {
-        let config = Config::load(repository).ok()?;
+        let config = repository.frozen_or_new_config().ok()?;
         let (mut files, in_worktrees) = named_files(&config, repository);
         files.extend(named_programs(&config, repository));
         files.extend(users_files());

@@ -28,7 +28,7 @@ use crate::{
     message::visible,
     mutex::MutexExt,
     pipeline::checkout::violations::Violations,
-    process::{FolderWriter, OthersReach},
+    process::{ChildReach, FolderWriter, OthersReach},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -42,6 +42,9 @@ pub struct CheckoutWatch {
     /// The paths of submodules in the index.
     gitlinks: BTreeSet<Vec<u8>>,
     repository: Repository,
+    /// Whether a child could have changed the worktree. If bubblewrap keeps it read-only for all of them, as for a reviewer
+    /// that works elsewhere, nothing in it is compared.
+    reach: Mutex<ChildReach>,
     /// The commands of reviewers.
     reviewers: Arc<CommandWords>,
     /// Named pipes and other special files that already were in the worktree.
@@ -96,6 +99,8 @@ impl CheckoutWatch {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
         trust_index_again(repository);
+        let folders = repository.worktree.iter().chain([&repository.git_dir]).cloned();
+        let reach = ChildReach::begin(folders);
         let work_place = Mutex::new(repository.worktree.as_deref().map(FolderWriter::begin));
         Self {
             running_children,
@@ -105,6 +110,7 @@ impl CheckoutWatch {
             gitlinks: surface::known_gitlinks(repository),
             special,
             repository: repository.clone(),
+            reach: Mutex::new(reach),
             reviewers,
             work_place,
             run: None,
@@ -135,15 +141,23 @@ impl CheckoutWatch {
         if !ARE_GUARDS_ON {
             return found;
         }
-        found.extend(self.restore_files());
+        let is_reached = self.is_reached();
+        found.extend(if is_reached { self.restore_files() } else { self.own.restore_elsewhere() });
         found.extend(self.run.iter().flat_map(RunWatch::restore_files));
         // Files first, so that the git commands below obey the original configuration.
-        found.extend(self.remove_special());
-        found.extend(move_planted_git(&self.repository));
-        found.extend(self.settings.iter().flat_map(IgnoredSettings::restore));
-        found.extend(take_out_gitlinks(&self.repository, &self.gitlinks));
+        if is_reached {
+            found.extend(self.remove_special());
+            found.extend(move_planted_git(&self.repository));
+            found.extend(self.settings.iter().flat_map(IgnoredSettings::restore));
+            found.extend(take_out_gitlinks(&self.repository, &self.gitlinks));
+        }
         found.extend(self.run.iter().flat_map(RunWatch::restore_refs));
         found
+    }
+
+    /// Whether a child could have changed the worktree since the watch began.
+    pub(in crate::pipeline) fn is_reached(&self) -> bool {
+        self.reach.hold().is_reached()
     }
 
     fn restore_files(&self) -> Vec<String> {
