@@ -376,10 +376,10 @@ impl<'a> BaselineGuard<'a> {
     /// Takes ownership of the run's refs, so that set-up commands for the baseline's worktree are watched too.
     pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
         let (repository, identity) = (recorder.repository(), recorder.identity());
-        repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        repository.own_refs(&owned_by(&identity.run_branch, Some(&identity.session)))?;
         // Before the first task nothing can be queued, so the queue's refs are owned too. Later, others may queue and
         // land.
-        let mut owned = queue_refs(&identity.run);
+        let mut owned = queue_refs(&identity.run_branch);
         owned.names.push(recorder.branch().to_ref());
         let meanwhile = repository.own_refs_temporarily(&owned)?;
         let target = (!is_in_place).then(|| repository.exempt_ref(&recorder.branch().to_ref()));
@@ -449,7 +449,7 @@ impl<'a> BaselineGuard<'a> {
         match message::read(commit.message()) {
             MessageReading::Foreign => false,
             MessageReading::Malformed(_) => true,
-            MessageReading::WellFormed(message) => message.subject.branch == *self.recorder.run(),
+            MessageReading::WellFormed(message) => message.subject.branch == *self.recorder.run_branch(),
         }
     }
 

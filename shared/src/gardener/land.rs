@@ -40,15 +40,18 @@ const MAX_LOG_ENTRIES: usize = 1000;
 impl<'a> Gardener<'a> {
     /// The run's newest commit, including a parked landing.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
-        Ok(Target::new(self.repository, &self.resources.context.identity.run).require()?.tip())
+        Ok(Target::new(self.repository, &self.resources.context.identity.run_branch).require()?.tip())
     }
 
     /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
     /// the user, so it may have moved at any time.
     pub(super) fn report_others_commits(&mut self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        let found =
-            accept_others_commits(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
+        let found = accept_others_commits(
+            self.repository,
+            (&identity.run_branch, &identity.run_branch),
+            Some(&identity.session),
+        )?;
         for found in found {
             (self.on_event)(RunEvent { task: None, kind: others_commits_event(found) });
         }
@@ -91,7 +94,7 @@ impl<'a> Gardener<'a> {
             .filter(|history| history.state() == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let run = &self.resources.context.identity.run;
+        let run = &self.resources.context.identity.run_branch;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
         // Tickets of landed tasks are left over from a crash. Draining the queue closes them.
@@ -310,7 +313,7 @@ fn drain(
     landed_before: &HashSet<TaskId>,
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = resources.lanes.ok_or(GardenerError::NoPlace)?;
-    let run = &resources.context.identity.run;
+    let run = &resources.context.identity.run_branch;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), resources.context.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::release)?;
@@ -343,7 +346,7 @@ impl<'a> Gardener<'a> {
         let identity = &self.resources.context.identity;
         let elsewhere = OtherBranches::open(self.resources.sections, self.plan, &identity.session);
         let mut stuck = Vec::new();
-        for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
+        for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run_branch))? {
             ticket.update_state(self.repository, &self.run, Some(&elsewhere))?;
             stuck.extend(explain_ticket(&ticket).is_some().then_some(ticket));
         }
@@ -375,7 +378,7 @@ impl<'a> Gardener<'a> {
     pub(super) fn ticket(&self, finished: &FinishedTask, queued: &[TaskId]) -> Ticket {
         let now = (self.resources.context.clock)();
         let mut ticket = Ticket::new(
-            self.resources.context.identity.run.clone(),
+            self.resources.context.identity.run_branch.clone(),
             finished.task.clone(),
             finished.source,
             now,

@@ -220,7 +220,7 @@ impl<'a> Gardener<'a> {
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        self.repository.own_refs(&owned_by(&identity.run_branch, Some(&identity.session)))?;
         let own = if self.resources.lanes.is_some() { OwnCheckout::LeftAlone } else { OwnCheckout::Used };
         self.repository.record_user_refs(own);
         for other_repo in &self.other_repos {

@@ -228,7 +228,7 @@ impl RunResources<'_> {
             places: vec![&place],
             sandbox: &self.context.options.sandbox,
             config_guard: &self.context.config_guard,
-            environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
+            environment: run_variables(repo, &self.context.identity.run_branch, session, &scratch.path),
             limits: self.context.options.test_limits(),
             log: self.context.home.join(log),
             secrets: &self.context.secrets,

@@ -134,7 +134,8 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn record_lost_step(&mut self) -> Result<(), PipelineError> {
         let next = NextStep::after(&self.events);
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
-        let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        let left =
+            StepStatus::find_left(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
         let is_left = |left: &StepStatus| {
             left.attempt == next.attempt && next.stage != Stage::Implement && left.step == next.stage.step()
         };

@@ -80,7 +80,7 @@ impl TaskRun<'_, '_, '_> {
     /// Runs steps until the task is complete or has no attempts left.
     pub fn run(&mut self) -> Result<TaskEnd, PipelineError> {
         let end = self.run_steps();
-        StepStatus::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        StepStatus::remove(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
         end
     }
 
@@ -312,14 +312,9 @@ impl TaskRun<'_, '_, '_> {
             since: (self.context.run.clock)(),
             log: log.to_owned(),
         };
-        status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let begins = EventKind::StepBegins {
-            name: self.task.name.clone(),
-            attempt,
-            step,
-            by: by.to_owned(),
-            is_phase: false,
-        };
+        status.post(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
+        let begins =
+            EventKind::StepBegins { name: self.task.name.clone(), attempt, step, by, is_phase: false };
         self.context.emit(&self.task.id, begins);
     }
 

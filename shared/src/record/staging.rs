@@ -148,8 +148,7 @@ impl RunRecorder<'_> {
     #[must_use]
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
-        let name = || staging_mark(self.branch(), before);
-        self.is_on_run_branch().then(|| TurnMark { name: name(), before })
+        self.is_on_run_branch().then(|| TurnMark { name: turn_mark_name(self.branch(), before), before })
     }
 
     /// Updates the index after a turn, and removes its mark.

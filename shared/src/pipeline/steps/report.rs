@@ -75,7 +75,7 @@ impl TaskRun<'_, '_, '_> {
             "name": self.task.name,
             "result": "pass",
             "retries": attempt.0,
-            "branch": self.recorder.run().as_str(),
+            "branch": self.recorder.run_branch().as_str(),
             "base": self.base.commit.to_string(),
             "steps": steps,
         });
