@@ -6,9 +6,9 @@
 //! |---|---|---|
 //! | `record` | a step that changed no files, such as a test or a review | stay as they are |
 //! | `record_over` | the same, if another process may have committed meanwhile | stay as they are |
-//! | `record_staged` | a step with files that are not in the checkout yet, such as a report | the index is updated, missing files are written |
-//! | `prepare`, `plan_step`, `commit_step` | an agent's step | the index is updated |
-//! | `prepare`, `plan_step`, `finish_step` | the same, if the caller moves the refs of several repositories | the index is updated |
+//! | `record_staged` | a step that changed files: an agent's, or one with a report | the index is updated, missing files are written |
+//! | `prepare`, `plan_step`, `finish_step` | an agent's step whose caller moves the refs, together with those of the call's record | the same |
+//! | `prepare`, `plan_step`, `commit_step` | the same step, if the call could not be recorded | the same |
 //! | `prepare`, `deliver_turn` | a turn of an agent that is still working | the index is updated unless the agent's git holds it |
 //! | `record_run_staged` | the start of a run, or a change of its plan | the index is updated, missing files are written |
 
@@ -18,7 +18,7 @@ mod step_status;
 mod unfinished;
 
 pub use staging::{
-    IndexUpdate, StagedCommit, StepMoves, TurnMark, repair_index, repair_lane_index, staging_mark,
+    IndexUpdate, StagedCommit, StepMoves, TurnMark, repair_index, repair_lane_index, turn_mark_name,
 };
 pub use step_log::{
     CallHeading, LogLink, StepHeading, StepLog, call_opening, command_heading, create_baseline_log,

@@ -99,7 +99,7 @@ impl<'r> RepoAttempt<'_, 'r> {
             end_attempt(self.recorder, &self.checkout, turns.violations, self.base.tree, private_git)?;
         self.work.folded.splice(..0, turns.folded);
         if turns.index == IndexUpdate::Behind {
-            self.recorder.catch_up(self.checkout.head_tree)?;
+            self.recorder.catch_up_index(self.checkout.head_tree)?;
         }
         Ok(())
     }
