@@ -13,8 +13,8 @@ use crate::{
     message::Step,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
-        PipelineError, Playback, ReviewPlaces, RunOptions, TestTally, calls::call::file_error,
+        CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
+        Playback, ReviewPlaces, RunOptions, TestTally, UsersPaths, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
     record::{RunIdentity, RunRecorder, StepHeading, create_step_log},
@@ -45,7 +45,7 @@ pub struct RunContext<'a> {
     /// Creates worktrees for reviewers.
     pub reviews: Arc<dyn ReviewPlaces + Send>,
     /// The paths with uncommitted changes of the user in the checkout of the run.
-    pub users_paths: Arc<ChangedPaths>,
+    pub users_paths: Arc<UsersPaths>,
     /// A recorded session that is replayed instead of calling agents.
     pub playback: Option<Arc<Playback>>,
 }
@@ -53,7 +53,7 @@ pub struct RunContext<'a> {
 impl RunContext<'_> {
     /// The paths with uncommitted changes of the user in a checkout.
     #[must_use]
-    pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<ChangedPaths> {
+    pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<UsersPaths> {
         let is_in_place = recorder.is_on_run_branch();
         if is_in_place { Arc::clone(&self.users_paths) } else { Arc::default() }
     }

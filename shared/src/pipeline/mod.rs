@@ -29,7 +29,7 @@ pub use calls::{
 pub use checkout::{
     attempt,
     branch::quit_operations,
-    changed_paths::ChangedPaths,
+    changed_paths::UsersPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},

@@ -22,8 +22,8 @@ use crate::{
     message::Body,
     name::SessionId,
     pipeline::{
-        BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, Protection,
-        RunContext, StepRunner,
+        BEFORE_THE_RUN, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, Protection, RunContext,
+        StepRunner, UsersPaths,
     },
     process::OrphanLock,
     progress::{PlanMarks, Progress, RunTotals},
@@ -228,11 +228,11 @@ impl OpenRun {
     }
 
     /// The paths with uncommitted changes of the user in the checkout in which tasks work.
-    fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<ChangedPaths>, Failure> {
+    fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<UsersPaths>, Failure> {
         let saved = self.saved_checkouts();
         let saved = saved.iter().find(|saved| is_in_place && saved.is_of(&self.repository));
         let paths = saved.map(SavedCheckout::find_unchanged).transpose()?;
-        Ok(Arc::new(ChangedPaths::of(paths.unwrap_or_default())))
+        Ok(Arc::new(UsersPaths::of(paths.unwrap_or_default())))
     }
 
     fn resources<'a>(

@@ -17,7 +17,7 @@ use crate::{
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
+        ConfigGuard, FileSecrets, UsersIgnoredFiles, UsersPaths,
         checkout::{
             branch::{BranchAfterChild, is_untouched, quit_operations, restore_branch, save, save_tree},
             guard::CheckoutWatch,
@@ -46,7 +46,7 @@ pub struct AttemptCheckout {
     /// The tree of the worktree when the attempt began.
     pub(super) worktree_tree: Oid,
     /// Paths with uncommitted changes.
-    changed_paths: ChangedPaths,
+    users_paths: UsersPaths,
     /// The stamp of the user's index. If it changed, something was staged meanwhile.
     index: Option<Stamp>,
     /// The index, if there were uncommitted changes.
@@ -112,10 +112,10 @@ impl AttemptCheckout {
         repository: &Repository,
         all: &[TreeChange],
     ) -> Result<Option<String>, GitError> {
-        let is_left_out =
-            |change: &&TreeChange| self.adds_ignored(change) && !self.changed_paths.holds(change);
-        let left_out: Vec<TreeChange> = all.iter().filter(is_left_out).cloned().collect();
-        if left_out.is_empty() {
+        let is_ignored =
+            |change: &&TreeChange| self.adds_ignored(change) && !self.users_paths.covers_change(change);
+        let ignored: Vec<TreeChange> = all.iter().filter(is_ignored).cloned().collect();
+        if ignored.is_empty() {
             return Ok(None);
         }
         repository.stage_as_in(&self.head.to_string(), &left_out)?;
@@ -126,7 +126,7 @@ impl AttemptCheckout {
 
     /// Whether a path had uncommitted changes of the user.
     pub(super) fn is_users(&self, path: &[u8]) -> bool {
-        self.changed_paths.has(path)
+        self.users_paths.covers(path)
     }
 
     /// Undoes what was done to the repository since the last look, while the agent is running: the index of git is not
@@ -152,7 +152,7 @@ impl AttemptCheckout {
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
         let is_agents = |change: &TreeChange| {
-            !change.is_gitlink() && !self.changed_paths.holds(change) && !self.adds_ignored(change)
+            !change.is_gitlink() && !self.users_paths.covers_change(change) && !self.adds_ignored(change)
         };
         let changes: Vec<TreeChange> = all.into_iter().filter(is_agents).collect();
         let tree = match changes.len() {
@@ -178,7 +178,7 @@ impl AttemptCheckout {
         found: &[Unreadable],
     ) -> Result<Vec<String>, GitError> {
         let is_known = |found: &&Unreadable| {
-            self.unreadable.contains(&found.path) || self.changed_paths.has(&found.path)
+            self.unreadable.contains(&found.path) || self.users_paths.covers(&found.path)
         };
         let (known, new): (Vec<&Unreadable>, Vec<&Unreadable>) = found.iter().partition(is_known);
         let known = (!known.is_empty()).then(|| leftovers::refusals(&known));
@@ -196,14 +196,14 @@ impl AttemptCheckout {
         }
         // An index with conflicts cannot be written as a tree.
         let found = repository.staged().ok();
-        if !repository.restore_index_entries(before, |path| self.changed_paths.has(path))? {
+        if !repository.restore_index_entries(before, |path| self.users_paths.covers(path))? {
             return Ok(Vec::new());
         }
         let Some(found) = found else { return Ok(Vec::new()) };
         let mut lost: Vec<TreeChange> = repository
             .changes(found, after)?
             .into_iter()
-            .filter(|change| self.changed_paths.holds(change))
+            .filter(|change| self.users_paths.covers_change(change))
             .collect();
         for tree in [self.worktree_tree, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
@@ -233,11 +233,12 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<Option<String>, GitError> {
         let repository = recorder.repository();
-        let is_users = |change: &TreeChange| self.changed_paths.holds(change) || self.adds_ignored(change);
-        let left_out = all.iter().filter(|change| self.adds_ignored(change));
-        let left_out: Vec<TreeChange> =
-            left_out.map(|change| TreeChange { after: None, ..change.clone() }).collect();
-        let saved = match left_out.is_empty() {
+        let is_users =
+            |change: &TreeChange| self.users_paths.covers_change(change) || self.adds_ignored(change);
+        let ignored = all.iter().filter(|change| self.adds_ignored(change));
+        let without_ignored: Vec<TreeChange> =
+            ignored.map(|change| TreeChange { after: None, ..change.clone() }).collect();
+        let saved = match without_ignored.is_empty() {
             true => after,
             false => repository.tree_with(after, &left_out)?,
         };
@@ -259,7 +260,7 @@ impl AttemptCheckout {
             repository.restore_paths(recorder.tree(), &new)?;
         }
         let staged = repository.staged_since(recorder.head())?.into_iter();
-        let staged = staged.filter(|path| !self.changed_paths.has(path));
+        let staged = staged.filter(|path| !self.users_paths.covers(path));
         let staged: Vec<TreeChange> =
             staged.map(|path| TreeChange { path, before: None, after: None }).collect();
         repository.stage_as_in(&recorder.head().to_string(), &staged)?;
@@ -337,8 +338,8 @@ pub fn begin_attempt(
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
     let mut unreadable = Vec::new();
-    let (worktree_tree, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
-        (recorder.tree(), None, ChangedPaths::default(), Vec::new())
+    let (worktree_tree, staged_tree, users_paths, left_out) = if is_known_clean || repository.is_clean()? {
+        (recorder.tree(), None, UsersPaths::default(), Vec::new())
     } else {
         let snapshot = repository.take_snapshot()?;
         // Files that git cannot add are the user's, because those of an earlier attempt were moved away. The error comes
@@ -347,10 +348,10 @@ pub fn begin_attempt(
         unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
         let WorktreeSnapshot { tree: worktree_tree, left_out, .. } = snapshot;
         let staged = repository.staged()?;
-        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), worktree_tree, staged)?;
-        (worktree_tree, Some(staged), changed_paths, left_out)
+        let users_paths = UsersPaths::of_checkout(repository, recorder.tree(), worktree_tree, staged)?;
+        (worktree_tree, Some(staged), users_paths, left_out)
     };
-    let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
+    let staged = if users_paths.is_empty() { None } else { repository.find_known_index() };
     let inside = SubmodulesBefore::look(recorder, worktree_tree)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, worktree_tree, staged: staged_tree };
@@ -364,7 +365,7 @@ pub fn begin_attempt(
         head,
         head_tree,
         worktree_tree,
-        changed_paths,
+        users_paths,
         index,
         staged,
         left_out,
@@ -488,7 +489,7 @@ pub fn end_attempt(
     violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
     violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    violations.extend(checkout.changed_paths.restore(
+    violations.extend(checkout.users_paths.restore(
         repository,
         &checkout.unfinished,
         checkout.worktree_tree,
@@ -511,7 +512,7 @@ pub fn end_attempt(
         violations.extend(checkout.restore_after_end());
     }
     let is_all_ours = unreadable.is_empty()
-        && checkout.changed_paths.is_empty()
+        && checkout.users_paths.is_empty()
         && checkout.left_out.is_empty()
         && index.follows(checkout.index);
     let whole_worktree = is_all_ours.then_some((after, index));
