@@ -223,7 +223,7 @@ impl Probe<'_> {
         let before = concurrent_children.and_then(|concurrent_children| self.look(concurrent_children));
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
         let other_writers =
-            concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
+            concurrent_children.map(|concurrent_children| concurrent_children.since_start(self.places.len()));
         if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, other_writers)
         {
             place.learn_own_writes(&before)?;
@@ -249,7 +249,7 @@ impl Probe<'_> {
 
     /// The tracked files of the worktree that it runs in, if no other child process is running.
     fn look(&self, concurrent_children: ConcurrentChildren<'_>) -> Option<(&Repository, TrackedFiles)> {
-        let place = *self.places.first().filter(|_| concurrent_children.now() == OtherWriters::Alone)?;
+        let place = *self.places.first().filter(|_| concurrent_children.at_start() == OtherWriters::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
         Some((place, place.read_tracked(tree, OtherWriters::Alone).ok()?))
     }

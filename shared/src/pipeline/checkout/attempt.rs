@@ -138,7 +138,7 @@ impl AttemptCheckout {
     /// Undoes what was done to the repository since the last look, after the agent or the hook has ended. From now on the
     /// index of git is trusted again.
     pub(in crate::pipeline) fn restore_after_end(&self) -> Violations {
-        self.watch.end()
+        self.watch.restore_after_child()
     }
 
     /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be

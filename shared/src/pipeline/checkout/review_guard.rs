@@ -65,7 +65,7 @@ impl ReviewedCheckout {
         recorder: &RunRecorder<'_>,
         attempt: &str,
     ) -> Result<Violations, GitError> {
-        let mut violations = self.watch.end();
+        let mut violations = self.watch.restore_after_child();
         let is_untouched = self.is_clean
             && (self.is_known_untouched(recorder)?
                 || self.is_as_before(recorder, &recorder.repository().status()?));

@@ -41,8 +41,8 @@ impl Guarded {
         recorder: &RunRecorder<'_>,
         attempt: Option<&str>,
     ) -> Result<Violations, GitError> {
-        let mut violations = self.watch.end();
-        violations.extend(self.places.iter().flat_map(CheckoutWatch::end));
+        let mut violations = self.watch.restore_after_child();
+        violations.extend(self.places.iter().flat_map(CheckoutWatch::restore_after_child));
         if let Some(attempt) = attempt
             && !branch::is_untouched(recorder)?
         {

@@ -201,12 +201,12 @@ impl TaskRun<'_, '_, '_> {
         self.context.checkpoints.add_unreported(&called.expense, turns.reported);
         self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
         let other_writers = match others_reach {
-            Some(reach) => concurrent_children.since_with_reach(1, reach),
-            None => concurrent_children.since(1),
+            Some(reach) => concurrent_children.since_start_with_reach(ConcurrentChildren::ONE_WATCH, reach),
+            None => concurrent_children.since_start(ConcurrentChildren::ONE_WATCH),
         };
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&other_watches);
-        let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
+        let mut found: Violations = places.flat_map(CheckoutWatch::restore_after_child).collect();
         // The worktree is discarded, so changes matter only if another program could have made them.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
             found.extend(describe_changed_during_review(
@@ -230,7 +230,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
         let is_lane = !self.recorder.is_on_run_branch();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
-        Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.now())?)))
+        Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.at_start())?)))
     }
 
     /// The worktree for a reviewer. A task that primarily works in another repository is reviewed there.

@@ -138,16 +138,16 @@ impl TaskContext<'_> {
                 recorder.repository(),
                 recorder.tree(),
                 &self.run.users_paths(recorder),
-                concurrent_children.now(),
+                concurrent_children.at_start(),
             )
         });
         let before = before.transpose()?;
-        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
+        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.at_start())?;
         let guarded = test_guard::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(tested, recorder.head());
         let mark = UnfinishedAttempt::name_of(recorder.branch(), &tested.task.id, tested.attempt);
         let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
-        let other_writers = concurrent_children.since(1);
+        let other_writers = concurrent_children.since_start(ConcurrentChildren::ONE_WATCH);
         let here = before.map(|before| before.restore(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
         let changed =

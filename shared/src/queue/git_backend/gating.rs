@@ -211,7 +211,7 @@ impl GitQueue<'_> {
         let place = scratch.repository.clone();
         // Changes by the user's own set-up commands are intended, so look only now.
         let concurrent_children = ConcurrentChildren::count(&place);
-        let before = scratch.repository.read_tracked(tree, concurrent_children.now())?;
+        let before = scratch.repository.read_tracked(tree, concurrent_children.at_start())?;
         let program = Program::located("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
@@ -249,7 +249,9 @@ impl GitQueue<'_> {
             None => judge(gate, &ended),
         };
         let touched = match answer {
-            Answer::Green => place.look_again(&before, concurrent_children.since(1))?.shown(),
+            Answer::Green => place
+                .look_again(&before, concurrent_children.since_start(ConcurrentChildren::ONE_WATCH))?
+                .shown(),
             Answer::Red | Answer::Broken => Vec::new(),
         };
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };

@@ -196,7 +196,7 @@ impl ConfigGuard {
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<CheckoutWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
-        let violations: Violations = watches.iter().flat_map(CheckoutWatch::end).collect();
+        let violations: Violations = watches.iter().flat_map(CheckoutWatch::restore_after_child).collect();
         (ended, violations.in_one_line())
     }
 
