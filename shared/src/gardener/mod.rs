@@ -75,7 +75,7 @@ use crate::{
     queue::LandingPolicy,
     record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
-    worktree::take_left_out,
+    worktree::take_uncopied_files,
 };
 pub(crate) use lanes::events_before_reset;
 use task_thread::{CheckoutWork, Job, JobKind, TaskStart, work, works_in};
@@ -162,7 +162,7 @@ impl<'a> Gardener<'a> {
                     }
                     Some(ThreadReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
-                        self.report_left_out(&ended.task);
+                        self.report_uncopied_files(&ended.task);
                         self.apply_ended_job(&mut state, *ended);
                     }
                     Some(ThreadReport::Drained(drained)) => self.apply_landings(&mut state, *drained),
@@ -186,8 +186,8 @@ impl<'a> Gardener<'a> {
     }
 
     /// Reports files of the checkout that worktrees did not get.
-    fn report_left_out(&mut self, task: &TaskId) {
-        for note in take_left_out() {
+    fn report_uncopied_files(&mut self, task: &TaskId) {
+        for note in take_uncopied_files() {
             (self.on_event)(RunEvent::of(task, EventKind::warning(note.to_string())));
         }
     }

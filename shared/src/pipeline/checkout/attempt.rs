@@ -118,8 +118,8 @@ impl AttemptCheckout {
         if ignored.is_empty() {
             return Ok(None);
         }
-        repository.stage_as_in(&self.head.to_string(), &left_out)?;
-        let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
+        repository.stage_as_in(&self.head.to_string(), &ignored)?;
+        let paths: Vec<String> = ignored.iter().map(TreeChange::shown).collect();
         let paths = paths.join(", ");
         Ok(Some(format!("the agent added ignored files of yours; they are not committed: {paths}")))
     }
@@ -240,7 +240,7 @@ impl AttemptCheckout {
             ignored.map(|change| TreeChange { after: None, ..change.clone() }).collect();
         let saved = match without_ignored.is_empty() {
             true => after,
-            false => repository.tree_with(after, &left_out)?,
+            false => repository.tree_with(after, &without_ignored)?,
         };
         let is_file = |change: &TreeChange| !change.concerns_gitlink() || change.after.is_none();
         let files: Vec<TreeChange> =

@@ -27,7 +27,7 @@ use crate::{
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
-    worktree::{Scratch, take_left_out},
+    worktree::{Scratch, take_uncopied_files},
 };
 
 /// How many results are kept in refs.
@@ -205,7 +205,7 @@ impl GitQueue<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.merge.keep)?;
-        for note in take_left_out() {
+        for note in take_uncopied_files() {
             (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
         }
         let place = scratch.repository.clone();
