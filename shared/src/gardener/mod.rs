@@ -323,6 +323,14 @@ impl<'a> Gardener<'a> {
         if self.resources.lanes.is_some() {
             self.report_others_commits()?;
         }
+        let has_lanes = self.resources.has_lanes(task);
+        let resources = &self.resources;
+        let is_needed = |other_repo: &OtherRepo| !has_lanes && resources.needs(task, &other_repo.name);
+        for other_repo in self.other_repos.iter_mut().filter(|other_repo| is_needed(other_repo)) {
+            if works_in(task, &other_repo.name) {
+                other_repo.find_base(&task.id)?;
+            }
+        }
         let kind = match (self.resources.lanes, task.is_leaf()) {
             (Some(lanes), true) => {
                 let start = self.prepare_task(state, task, spending_receiver)?;
@@ -336,18 +344,12 @@ impl<'a> Gardener<'a> {
                     true => CheckoutWork::Task(self.prepare_task(state, task, spending_receiver)?),
                     false => CheckoutWork::Phase(self.tests_before_phase(task)?),
                 };
-                // Taken last: an error would lose it.
+                // Taken after everything that can fail: an error would lose it.
                 let checkout = Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?);
                 JobKind::Checkout { work, checkout }
             }
         };
-        let has_lanes = self.resources.has_lanes(task);
-        let is_needed =
-            |other_repo: &mut OtherRepo| !has_lanes && self.resources.needs(task, &other_repo.name);
-        let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
-        for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
-            other_repo.find_base(&task.id)?;
-        }
+        let other_repos = self.other_repos.extract_if(.., |other_repo| is_needed(other_repo)).collect();
         Ok(Job { task, kind, other_repos })
     }
 
@@ -401,12 +403,13 @@ impl<'a> Gardener<'a> {
         let EndedJob { task, workplace, other_repos, events, result } = ended;
         self.other_repos.extend(other_repos);
         state.running.retain(|running| running.task.id != task);
-        let is_in_lane = self.resources.lanes.is_some();
+        let has_lanes = self.resources.lanes.is_some();
         let is_task = !self.is_phase(&task);
-        let position = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
+        let position = if has_lanes && is_task { EventPosition::Task } else { EventPosition::Run };
         events.into_iter().for_each(|event| self.run.grow(event, position));
         match (result, workplace) {
-            (result, workplace) if !is_in_lane => {
+            // Without lanes, tasks and phases both work in the checkout. All arms below are for runs with lanes.
+            (result, workplace) if !has_lanes => {
                 self.checkout = workplace;
                 self.apply_result(state, task, result);
             }
