@@ -11,8 +11,8 @@ use crate::{
     mutex::MutexExt,
     name::{BranchName, Oid},
     pipeline::{
-        BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
-        ReviewPlaces, TestTally,
+        BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, LaneTests, PipelineError,
+        ReviewPlace, ReviewPlaces, TestTally,
     },
     process::Cancel,
     record::create_baseline_log,
@@ -158,13 +158,13 @@ impl RunResources<'_> {
             self.context.options.test_command.as_deref().filter(|_| !self.context.options.allow_red)?;
         let is_tool = self.sections.iter().any(|section| section.find_tool(command).is_some());
         (!is_tool).then(|| -> LaneCheck<'_> {
-            Box::new(move |failed| match failed {
-                None => {
+            Box::new(move |tests| match tests {
+                LaneTests::Passed => {
                     lanes.proofs.add_lane(&lane);
                     Ok(())
                 }
-                Some(_) if lanes.proofs.has_lane(&lane) => Ok(()),
-                Some((base, known)) => self.test_base(lanes, command, base, known),
+                LaneTests::Failed { .. } if lanes.proofs.has_lane(&lane) => Ok(()),
+                LaneTests::Failed { base, known } => self.test_base(lanes, command, base, known),
             })
         })
     }

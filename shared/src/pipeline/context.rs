@@ -105,9 +105,23 @@ pub struct TaskContext<'a> {
     pub set_up_denials: Vec<String>,
 }
 
-/// Checks a lane. With `None`, it takes note that tests passed in the lane. With the commit that the task began at and the
-/// tests that are known to fail, it runs the tests there, and returns an error if others fail, too: the lane lacks something.
-pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
+/// How the tests of a task ended in its lane.
+#[derive(Debug, Clone, Copy)]
+pub enum LaneTests<'t> {
+    /// They passed, so the lane has everything that they need.
+    Passed,
+    /// They failed.
+    Failed {
+        /// The commit that the task began at.
+        base: Oid,
+        /// The tests that are known to fail.
+        known: &'t KnownRed,
+    },
+}
+
+/// Checks a lane. After tests that failed, it runs them at the commit that the task began at, and returns an error if other
+/// tests than the known ones fail there, too: the lane lacks something.
+pub type LaneCheck<'a> = Box<dyn FnMut(LaneTests<'_>) -> Result<(), PipelineError> + Send + 'a>;
 
 /// Runs a test command at a commit, and returns how many tests ran there. `None` if it failed and does not say it.
 pub type BaseCounter<'a> = Box<dyn FnMut(Oid, &str) -> Result<Option<TestTally>, PipelineError> + Send + 'a>;

@@ -40,7 +40,8 @@ pub use checkout::{
     violations::Violations,
 };
 pub use context::{
-    BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,
+    BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, LaneTests, NamedCommand, PreCommit, RunContext,
+    TaskContext,
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};

@@ -325,7 +325,7 @@ impl TaskRun<'_, '_, '_> {
         };
         // The checkpoint of the step is about the commit that was just made.
         self.recorder.continue_after(recorder);
-        self.recorded_with(event, why.as_deref(), called.expense, changes);
+        self.apply_event_with_changes(event, why.as_deref(), called.expense, changes);
         Ok(())
     }
 }

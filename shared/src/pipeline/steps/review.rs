@@ -74,8 +74,7 @@ impl TaskRun<'_, '_, '_> {
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
                 if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
-                    let next = NextStep { attempt, stage: Stage::Review };
-                    self.record_interruption(next, &error.reason(), violation.as_deref(), called.expense)?;
+                    self.record_interruption(attempt, &error.reason(), violation.as_deref(), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -301,7 +300,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = expense.trailers();
         let _ = entry.trailers.set(Key::ReviewLog, log);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why, expense);
+        self.apply_event(event, why, expense);
         Ok(())
     }
 }
