@@ -240,12 +240,14 @@ impl TaskRun<'_, '_, '_> {
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
+    /// Reports that a step begins. `by` is its program or command, which may contain a secret.
     pub(super) fn announce(&mut self, step: Step, attempt: Attempt, by: &str, log: &str) {
+        let by = Redactor::redact(&self.context.run.secrets, by);
         let status = StepStatus {
             pid: std::process::id(),
             step,
             attempt,
-            by: Redactor::redact(&self.context.run.secrets, by),
+            by: by.clone(),
             since: (self.context.run.clock)(),
             log: log.to_owned(),
         };
