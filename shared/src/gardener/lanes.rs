@@ -198,7 +198,7 @@ fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, Gardener
     match repository.fast_forward(&lease.path, &lease.branch, head, merged)? {
         FastForward::Done => Ok(merged),
         FastForward::Refused(why) => Err(conflict(why)),
-        FastForward::Overtaken => Err(conflict("the branch has just moved".into())),
+        FastForward::BranchChanged => Err(conflict("the branch has just moved".into())),
     }
 }
 

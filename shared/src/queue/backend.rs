@@ -84,8 +84,8 @@ pub enum Published {
     Landed,
     /// The target could not be moved. The landing is parked, and later ones are put on top of it.
     Parked(Parking),
-    /// Another process has moved the target.
-    Moved,
+    /// Another process has moved the target. Nothing has landed.
+    TargetChanged,
     /// A branch of another repository cannot be moved, for this reason. Nothing has landed.
     Refused(String),
 }

@@ -166,7 +166,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         }
         match self.publish(base, &[step])? {
-            Published::Moved => {
+            Published::TargetChanged => {
                 self.settle(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
                 Ok(())
             }

@@ -185,7 +185,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     // The target has moved: merge and test again.
-                    Published::Moved => {}
+                    Published::TargetChanged => {}
                     Published::Refused(why) if self.rules.policy.is_all_or_nothing() => {
                         return self.refuse_all(tickets, &why);
                     }
@@ -330,7 +330,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
         let stack = self.backend.record_tests(stack)?;
         let published = self.backend.publish(base, &stack)?;
-        if matches!(published, Published::Moved | Published::Refused(_)) {
+        if matches!(published, Published::TargetChanged | Published::Refused(_)) {
             return Ok(published);
         }
         self.landed_tip = stack.last().map(|step| step.commit);

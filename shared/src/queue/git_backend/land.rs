@@ -165,7 +165,7 @@ impl GitQueue<'_> {
         self.look_at_target()?;
         self.forget();
         if position.tip() != base {
-            return Ok(Published::Moved);
+            return Ok(Published::TargetChanged);
         }
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
@@ -173,7 +173,7 @@ impl GitQueue<'_> {
         let _checkouts = self.options.memory.other_checkouts.hold();
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,
-            OtherMoves::Overtaken => return Ok(Published::Moved),
+            OtherMoves::TargetChanged => return Ok(Published::TargetChanged),
             OtherMoves::Refused(why) => return Ok(Published::Refused(why)),
         };
         let tasks: Vec<TaskId> = steps.iter().map(|step| step.ticket.task.clone()).collect();
@@ -185,17 +185,17 @@ impl GitQueue<'_> {
         };
         match published {
             SharedLanding::Done => {}
-            SharedLanding::Moved(to) => {
+            SharedLanding::TargetChanged(to) => {
                 self.target().follow(to)?;
                 self.forget();
-                return Ok(Published::Moved);
+                return Ok(Published::TargetChanged);
             }
-            SharedLanding::Overtaken => return Err(QueueError::LandedElsewhere(self.into.clone())),
+            SharedLanding::OtherWorkerLands => return Err(QueueError::LandedElsewhere(self.into.clone())),
         }
         // The moment of landing. If the process is killed after it, `recover` in `read_and_repair.rs` finds the merge
         // commits on the target, and does the rest.
         match self.target().advance(position.branch, last.commit)? {
-            MoveResult::Elsewhere => Ok(Published::Moved),
+            MoveResult::TargetChanged => Ok(Published::TargetChanged),
             MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
                 self.land_elsewhere(&moves)?;

@@ -210,7 +210,7 @@ impl GitQueue<'_> {
         };
         match self.target().advance(position.branch, parked)? {
             MoveResult::Refused(parking) => Ok(Some(parking)),
-            MoveResult::Done | MoveResult::Elsewhere => Ok(None),
+            MoveResult::Done | MoveResult::TargetChanged => Ok(None),
         }
     }
 
