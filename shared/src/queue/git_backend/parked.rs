@@ -137,7 +137,7 @@ impl GitQueue<'_> {
         let branches = self.find_branches(&names)?;
         let known = self.run_at(branch, branches, &names)?;
         for ParkedLanding { ticket, .. } in &landings {
-            let fresh = self.refreshed(ticket, &known)?;
+            let fresh = self.refresh(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;
             let withheld = match &fresh.state {
                 TicketState::Withheld { why } => Some(why.to_string()),

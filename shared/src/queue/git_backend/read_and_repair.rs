@@ -73,7 +73,8 @@ impl GitQueue<'_> {
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
-                    let fresh = self.refreshed(&ticket, &known)?;
+                    let fresh = self.refresh(&ticket, &known)?;
+                    self.save_outdated_resolution(&ticket, &fresh)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
                     let fresh = match &fresh.state {
                         TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
@@ -215,7 +216,7 @@ impl GitQueue<'_> {
     }
 
     /// The ticket with its current state: its branch may have grown, or its task may no longer be complete.
-    pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
+    pub(super) fn refresh(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let facts = self.find_facts(ticket, known, tip)?;
@@ -225,6 +226,14 @@ impl GitQueue<'_> {
         let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
         persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
         Ok(Ticket { source, held: None, tries: Vec::new(), resolved: None, has_persons_work: false, ..fresh })
+    }
+
+    /// Saves a person's resolution that [`Self::refresh`] has taken out of a ticket.
+    pub(super) fn save_outdated_resolution(&self, before: &Ticket, after: &Ticket) -> Result<(), QueueError> {
+        match before.resolved.filter(|_| before.has_persons_work && after.source != before.source) {
+            Some(resolved) => self.save(before, resolved).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// What this drain knows about a ticket, whose branch is at `tip`.
