@@ -27,7 +27,7 @@ use crate::{
     progress::{PlanMarks, Progress},
     queue::{
         self, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
-        StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
+        StoredTicket, Target, Ticket, TicketOutcome, accept_or_remove_others_commits,
     },
     record::RecordError,
     settings::OnConflict,
@@ -43,11 +43,11 @@ impl<'a> Gardener<'a> {
         Ok(Target::new(self.repository, &self.resources.context.identity.run_branch).require()?.tip())
     }
 
-    /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
-    /// the user, so it may have moved at any time.
-    pub(super) fn report_others_commits(&mut self) -> Result<(), GardenerError> {
+    /// Accepts commits of others on the run's branch, on which the next task builds, and reports them. Forged ones are
+    /// removed. Tasks in lanes leave the branch to the user, so it may have moved at any time.
+    pub(super) fn take_in_others_commits(&mut self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        let found = accept_others_commits(
+        let found = accept_or_remove_others_commits(
             self.repository,
             (&identity.run_branch, &identity.run_branch),
             Some(&identity.session),
@@ -58,10 +58,10 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// Checks the run's branch a last time: no later check would see what the last child process did there.
-    pub(super) fn look_at_target(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+    /// The same a last time: no later check would see what the last child process did there.
+    pub(super) fn take_in_last_others_commits(&mut self, state: &mut WorkState<'_, 'a, '_>) {
         if self.resources.lanes.is_some()
-            && let Err(error) = self.report_others_commits()
+            && let Err(error) = self.take_in_others_commits()
         {
             state.halt(Stop::Error(error));
         }

@@ -148,7 +148,7 @@ impl<'a> Gardener<'a> {
                 self.start_landing(&mut state, scope, &resources, &sender);
                 if !state.has_threads() {
                     if !self.awaits_others(&mut state) {
-                        self.look_at_target(&mut state);
+                        self.take_in_last_others_commits(&mut state);
                         break;
                     }
                     self.look_at_others_soon(&mut state);
@@ -321,7 +321,7 @@ impl<'a> Gardener<'a> {
         spending_receiver: Receiver<Spent>,
     ) -> Result<Job<'a>, GardenerError> {
         if self.resources.lanes.is_some() {
-            self.report_others_commits()?;
+            self.take_in_others_commits()?;
         }
         let has_lanes = self.resources.has_lanes(task);
         let resources = &self.resources;

@@ -46,7 +46,7 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_others_commits,
+    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_or_remove_others_commits,
     advice_to_commit_resolved, advice_to_unpark, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};

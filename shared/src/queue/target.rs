@@ -387,7 +387,7 @@ pub struct ForeignCommits {
 /// Takes note of what others committed to a target since this process last looked or moved it: the target belongs to the
 /// user too, and their commits are built upon. A target that lost commits is an error, which a person has to handle.
 /// Commits that claim to be this run's are removed, because no gate of this run has tested them.
-pub fn accept_others_commits(
+pub fn accept_or_remove_others_commits(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,

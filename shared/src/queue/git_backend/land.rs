@@ -162,8 +162,8 @@ impl GitQueue<'_> {
         // Read before the commits of others are looked at: one that appears after this makes `advance` fail, so nothing
         // lands on a commit that was not looked at. The check of a parked landing needs the last view until here.
         let position = self.position()?;
-        self.look_at_target()?;
-        self.forget();
+        self.take_in_others_commits()?;
+        self.forget_view();
         if position.tip() != base {
             return Ok(Published::TargetChanged);
         }

@@ -10,7 +10,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, QueueBackend, QueueError, QueueEvent, QueueView, RecentTries,
-        StoredTicket, TargetTip, Ticket, TicketState, WithheldReason, accept_others_commits,
+        StoredTicket, TargetTip, Ticket, TicketState, WithheldReason, accept_or_remove_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket_facts::{TicketFacts, judge},
@@ -109,7 +109,7 @@ impl GitQueue<'_> {
         let position = self.target().find_among(&refs)?;
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
         let position = self.checked(position)?;
-        self.look_at_target()?;
+        self.take_in_others_commits()?;
         let mut tickets = read_tickets(tickets);
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
@@ -121,10 +121,10 @@ impl GitQueue<'_> {
         Ok(Listing { tickets, branches, names, position })
     }
 
-    /// Reports commits of others on the target.
-    pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
+    /// Accepts commits of others on the target, and reports them. Forged ones are removed.
+    pub(super) fn take_in_others_commits(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for found in accept_others_commits(self.repository, (self.into, self.scope), session)? {
+        for found in accept_or_remove_others_commits(self.repository, (self.into, self.scope), session)? {
             (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())
