@@ -233,7 +233,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(())
     }
 
-    /// The tip of the target. If another process has moved it, the landed tasks are read again.
+    /// The tip of the target. If it is not the one that the landed tasks were read at, the queue is asked for them again.
     fn refresh_base(&mut self) -> Result<Oid, QueueError> {
         let tip = self.backend.tip()?;
         if self.landed_tip == Some(tip) {

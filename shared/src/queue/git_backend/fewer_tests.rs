@@ -180,7 +180,7 @@ impl GitQueue<'_> {
 
     /// Writes the last of these merges again, with the numbers of its tests and with what the sandbox refused to its gates. Its
     /// tree and its parents are those that were tested.
-    pub(super) fn write_gate_notes(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
+    pub(super) fn record_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
         let mut steps = steps.to_vec();
         let Some(last) = steps.last_mut() else { return Ok(steps) };
         let Some(merge) = self.merges.get(&last.commit).cloned() else { return Ok(steps) };

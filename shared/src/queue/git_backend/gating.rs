@@ -88,7 +88,7 @@ impl GateResults {
 
 impl GitQueue<'_> {
     /// Runs the gates in order, up to the first that does not pass.
-    pub(super) fn ask_all(
+    pub(super) fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
@@ -136,7 +136,7 @@ impl GitQueue<'_> {
             Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => result,
             _ => {
                 self.gate_runs += 1;
-                self.run(gate, &place)?
+                self.run_gate(gate, &place)?
             }
         };
         self.results.insert(key, result.clone());
@@ -144,7 +144,11 @@ impl GitQueue<'_> {
     }
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
-    pub(super) fn is_known_to_fail(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+    pub(super) fn is_known_to_fail_on_target(
+        &mut self,
+        commit: Oid,
+        gate: &Gate,
+    ) -> Result<bool, QueueError> {
         let Some(GatePlace { tree, .. }) = self.find_gate_place(gate, commit)? else { return Ok(false) };
         let since = (self.options.clock)() - BELIEVED;
         Ok(match self.results.get(&(tree, gate.key())) {
@@ -194,7 +198,7 @@ impl GitQueue<'_> {
         })
     }
 
-    fn run(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
+    fn run_gate(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
         let GatePlace { other, commit, tree } = gate_place;
         let (pool, commit, tree) = (self.gate_pool(gate_place)?, *commit, *tree);
         let is_repeated = self.results.contains_key(&(tree, gate.key()));

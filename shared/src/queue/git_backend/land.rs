@@ -154,7 +154,7 @@ impl GitQueue<'_> {
     }
 
     /// Moves the target and verifies it, or parks the landing.
-    pub(super) fn land(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
+    pub(super) fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
         let Some(last) = steps.last() else {
             return Ok(Published::Landed);
         };
@@ -187,12 +187,12 @@ impl GitQueue<'_> {
             SharedLanding::Done => {}
             SharedLanding::TargetChanged(to) => {
                 self.target().follow(to)?;
-                self.forget();
+                self.forget_view();
                 return Ok(Published::TargetChanged);
             }
             SharedLanding::OtherWorkerLands => return Err(QueueError::LandedElsewhere(self.into.clone())),
         }
-        // The moment of landing. If the process is killed after it, `recover` in `read_and_repair.rs` finds the merge
+        // The moment of landing. If the process is killed after it, `repair_and_read` finds the merge
         // commits on the target, and does the rest.
         match self.target().advance(position.branch, last.commit)? {
             MoveResult::TargetChanged => Ok(Published::TargetChanged),

@@ -47,7 +47,7 @@ struct Listing {
 
 impl GitQueue<'_> {
     /// Reads the queue again, closes what has landed, and updates tickets to their branches and tasks.
-    pub(super) fn recover(&mut self) -> Result<QueueView, QueueError> {
+    pub(super) fn repair_and_read_uncached(&mut self) -> Result<QueueView, QueueError> {
         let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
         self.stored = own.collect();
@@ -223,8 +223,6 @@ impl GitQueue<'_> {
         let may_land = facts.trouble.is_none() && facts.withheld.is_none();
         let fresh = Ticket { state: judge(&ticket.state, facts), ..ticket.clone() };
         let Some(source) = tip.filter(|tip| may_land && *tip != ticket.source) else { return Ok(fresh) };
-        let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
-        persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
         Ok(Ticket { source, held: None, tries: Vec::new(), resolved: None, has_persons_work: false, ..fresh })
     }
 
@@ -329,7 +327,7 @@ const MAX_LANDINGS: usize = 64;
 
 impl GitQueue<'_> {
     /// The landings on the target that the source of a ticket does not contain, oldest first.
-    pub(super) fn find_landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
+    pub(super) fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
         let tip = self.tip()?;
         let line = ["--first-parent".into(), tip.to_string(), format!("^{}", ticket.source)];
         let mut found = Vec::new();

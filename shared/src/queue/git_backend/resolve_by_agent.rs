@@ -74,7 +74,7 @@ impl AgentWork<'_> {
 
 impl GitQueue<'_> {
     /// Lets the resolver try, or withdraws the ticket so that the task is done again.
-    pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+    pub(super) fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let ticket = self.merge_again(ticket)?;
         let TicketState::Conflict { onto, .. } = ticket.state else {
             return Ok(Resolution::Resolved);
