@@ -143,10 +143,15 @@ impl<'a> Gardener<'a> {
         if !state.has_leftover_tickets && !is_new && self.remote_work().is_none() {
             return;
         }
-        if !self.may_land(state)
-            || resources.lanes.is_some_and(|lanes| state.delay_landing(lanes.jobs, lanes.max()))
-            || !self.begin_landing(state)
-        {
+        // In this order: the first question changes nothing, the second sets the time of the next landing, and the third takes
+        // the claim to land at the remote, which is only taken by a worker that lands now.
+        if !self.may_land(state) {
+            return;
+        }
+        if resources.lanes.is_some_and(|lanes| state.delay_landing(lanes.jobs, lanes.max())) {
+            return;
+        }
+        if !self.begin_landing(state) {
             return;
         }
         let new = state.finished.iter().filter(|finished| !finished.is_queued);
@@ -228,6 +233,8 @@ impl<'a> Gardener<'a> {
             return Ok(());
         };
         let task = ticket.task.clone();
+        let has_to_wait = matches!(outcome, TicketOutcome::Waiting { .. });
+        let stays_queued = has_to_wait && self.schedule_another_try(state, at);
         let unlanded = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = state.finished.swap_remove(at);
@@ -242,13 +249,13 @@ impl<'a> Gardener<'a> {
                 }
                 return self.free_lanes(finished.workplace, ticket, commit);
             }
-            TicketOutcome::Waiting { reason } if !self.tries_again(state, at) => {
-                let why = ticket.reason_to_wait(&reason);
-                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
-            }
-            TicketOutcome::Waiting { reason } => {
+            TicketOutcome::Waiting { reason } if stays_queued => {
                 state.finished[at].why = Some(ticket.reason_to_wait(&reason));
                 return Ok(());
+            }
+            TicketOutcome::Waiting { reason } => {
+                let why = ticket.reason_to_wait(&reason);
+                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
             }
             TicketOutcome::Withdrawn => {
                 let finished = state.finished.swap_remove(at);

@@ -371,8 +371,9 @@ impl<'a> Gardener<'a> {
         false
     }
 
-    /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
-    pub(super) fn tries_again(&self, state: &mut WorkState<'_, 'a, '_>, at: usize) -> bool {
+    /// Schedules another try to land a task that had to wait, if the plan is shared. Returns whether the task is left in the
+    /// queue: a worker does not try for ever.
+    pub(super) fn schedule_another_try(&self, state: &mut WorkState<'_, 'a, '_>, at: usize) -> bool {
         let Some(remote_work) = self.remote_work() else { return true };
         let finished = &mut state.finished[at];
         finished.is_queued = false;
