@@ -362,7 +362,7 @@ impl<'a> Gardener<'a> {
 
     /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are
     /// freed.
-    pub(super) fn leave_queued(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
+    pub(super) fn queue_for_request(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
         if !self.lands_on_request() {
             return Ok(());
         }

@@ -116,7 +116,7 @@ impl Lanes<'_> {
     }
 
     /// Ends processes that a crashed run left running in lanes, and returns their ids.
-    pub fn clear(&self) -> Result<Vec<u32>, GardenerError> {
+    pub fn end_orphans(&self) -> Result<Vec<u32>, GardenerError> {
         let folder = self.lock.path().parent().unwrap_or(Path::new("."));
         let prefix = format!("{}~lane-", file_name(self.lock.path()));
         let mut ended = Vec::new();

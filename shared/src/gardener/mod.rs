@@ -135,7 +135,7 @@ impl<'a> Gardener<'a> {
             self.find_finished(&mut state)?;
             self.publish_earlier(&mut state);
             loop {
-                if let Err(error) = self.leave_queued(&mut state) {
+                if let Err(error) = self.queue_for_request(&mut state) {
                     state.halt(Stop::Error(error));
                 }
                 // Pack only between two tasks, or at the end: never while a child process runs.
@@ -505,7 +505,7 @@ impl<'a> Gardener<'a> {
         let withheld = (policy == Some(LandingPolicy::AllOrNothing) && !summary.failed.is_empty())
             .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
         let unlanded =
-            |finished: FinishedTask| finished.left_queued(is_on_request, &stuck, withheld.as_deref());
+            |finished: FinishedTask| finished.into_unlanded(is_on_request, &stuck, withheld.as_deref());
         summary.unlanded.extend(waiting.into_iter().map(unlanded));
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         summary.left = choose::left(&state.wanted, &progress, &summary.failed);

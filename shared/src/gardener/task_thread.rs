@@ -391,7 +391,7 @@ fn take_other_repos(context: &mut TaskContext<'_>) -> Vec<OtherRepo> {
 
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
-    tools: &RunResources<'_>,
+    resources: &RunResources<'_>,
     context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
     task: &Task,
@@ -412,7 +412,7 @@ fn run_task(
         is_retried,
     } = start;
     let known_red = match leftovers {
-        Some(other) => tools.test_leftovers(context, recorder, &task.id, other, known_red)?,
+        Some(other) => resources.test_leftovers(context, recorder, &task.id, other, known_red)?,
         None => known_red,
     };
     let tip = recorder.head();

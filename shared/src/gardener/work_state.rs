@@ -217,7 +217,7 @@ impl FinishedTask {
 
     /// Describes a task whose landing had no result. `is_on_request` says that `merge.auto` is off, `stuck` has the
     /// tickets that do not wait for their turn, and `withheld` says why the policy lets nothing land.
-    pub(super) fn left_queued(
+    pub(super) fn into_unlanded(
         self,
         is_on_request: bool,
         stuck: &[Ticket],

@@ -287,7 +287,7 @@ impl OpenRun {
         if !is_clean && self.home == self.repository.top() {
             self.save_checkout(&self.repository, "your checkout", listener);
         }
-        let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
+        let ended: Vec<String> = lanes.end_orphans()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
             listener.warn(&format!("ended processes that a crashed run had left: {}", ended.join(", ")));
         }
