@@ -26,6 +26,7 @@ mod lanes;
 mod leftover_work;
 mod other_lanes;
 mod other_workers;
+mod other_workers_state;
 mod outcome;
 mod phase;
 mod projects;
