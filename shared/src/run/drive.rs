@@ -70,7 +70,7 @@ impl OpenRun {
         let programs = reviewers.iter().filter_map(StepRunner::program);
         self.config_guard.watch_reviewers(programs, self.options.reviews_in);
         self.list_copied_files()?;
-        let run = self.scan()?;
+        let run = self.scan_with_unrecorded()?;
         self.refuse_played(self.session(&run))?;
         self.refuse_lost_test_command(planned, selection, &run)?;
         if lanes.is_none() {
@@ -154,7 +154,7 @@ impl OpenRun {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
             None => tip.head,
         };
-        let mut run = self.scan_at(newest)?;
+        let mut run = self.scan_with_unrecorded_at(newest)?;
         compare_elsewhere(&self.workspace.sections, &mut run)?;
         let known_red = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
