@@ -74,6 +74,7 @@ impl OpenRun {
 
     /// Determines which untracked files worktrees get, before the first child process can write to a checkout.
     pub(super) fn list_copied_files(&self) -> Result<(), Failure> {
+        // The first opening of a pool lists them, for all later ones of this process.
         Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         for other in &self.others {
             let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
