@@ -16,7 +16,7 @@ use crate::{
         AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, ProtectedChanges, StepRunner,
         TaskContext, TaskRun,
         attempts::{describe_interruption, mark_interrupted},
-        calls::call::open_log,
+        calls::call::append_to_log,
         checkout::{
             other_repo,
             repo_attempt::{RepoAttempt, find_violations},
@@ -105,7 +105,7 @@ impl TaskRun<'_, '_, '_> {
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         for denial in &self.context.set_up_denials {
-            open_log(&log, &format!("=== {denial} ===\n"))?;
+            append_to_log(&log, &format!("=== {denial} ===\n"))?;
         }
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             self.note(&words);

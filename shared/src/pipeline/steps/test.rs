@@ -12,7 +12,7 @@ use crate::{
     pipeline::{
         CommandCounts, ConcurrentChildren, Counts, EXPECTED_FAILURES, Expense, KnownRed, LaneTests,
         PipelineError, TaskContext, TaskRun, TestObservation, TestsBefore,
-        calls::call::{Redaction, open_log, refuse_survivors},
+        calls::call::{Redaction, append_to_log, open_log_with_heading, refuse_survivors},
         checkout::{
             other_repo::TestedFiles,
             test_guard::{self, FilesBeforeTest},
@@ -169,11 +169,11 @@ impl TaskContext<'_> {
             let key = self.count_key(test);
             sum.add(test, key.as_deref(), &ended, &self.run.secrets);
             if let Some(denial) = denial {
-                open_log(&file, &format!("=== {denial} ===\n"))?;
+                append_to_log(&file, &format!("=== {denial} ===\n"))?;
                 let is_passed = ended.ending.is_success();
                 if is_passed { &mut sum.denials } else { &mut sum.failures }.push(denial);
             }
-            open_log(
+            append_to_log(
                 &file,
                 &format!("=== it {}, after {:.1} s ===\n", ended.ending, ended.took.as_secs_f64()),
             )?;
@@ -214,7 +214,7 @@ impl TaskContext<'_> {
         };
         let words = Redactor::redact(&self.run.secrets, &command.command);
         let words = if placed.is_elsewhere { placed.describe(&words) } else { words };
-        let file = open_log(log, &command_heading(command.kind.as_str(), &words))?;
+        let file = open_log_with_heading(log, &command_heading(command.kind.as_str(), &words))?;
         let limits = self.run.options.test_limits();
         let supervised = Supervised::new(program).limits(Limits { whole: time.or(limits.whole), ..limits });
         let supervised = supervised
@@ -344,7 +344,7 @@ impl TaskRun<'_, '_, '_> {
         let log = self.create_log(Step::Test, attempt)?;
         self.announce(Step::Test, attempt, by, &log);
         let result = if commands.is_empty() {
-            open_log(&self.context.run.home.join(&log), "no test command\n")?;
+            append_to_log(&self.context.run.home.join(&log), "no test command\n")?;
             TestResult::without_test(&log)
         } else {
             self.run_tests(attempt, &commands, &log)?
