@@ -112,7 +112,7 @@ impl TaskRun<'_, '_, '_> {
         }
         let mut repos = self.begin_in_repos(attempt, other_repos, recorders)?;
         let (task, place, step) = (self.task, self.recorder.repository(), Step::Implement);
-        let mut private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
+        let private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
         if private_git.is_some() {
             repos[0].checkout.unfinished.note_private_git(self.recorder.repository())?;
         }
@@ -143,8 +143,8 @@ impl TaskRun<'_, '_, '_> {
         called.expense.add(expense.usage, expense.time);
         self.context.checkpoints.add_unreported(&called.expense, reported);
         self.events.extend(events);
-        for (repo, turns) in repos.iter_mut().zip(repo_turns) {
-            let private_git = private_git.take();
+        let private_gits = iter::once(private_git).chain(iter::repeat_with(|| None));
+        for ((repo, turns), private_git) in repos.iter_mut().zip(repo_turns).zip(private_gits) {
             repo.end(turns, private_git.as_ref())?;
         }
         let called = self.cut_short(called);
@@ -183,6 +183,7 @@ impl TaskRun<'_, '_, '_> {
         let Some(judgement) = judgement else {
             // As below, the plan's repository is the last.
             repos.iter().rev().try_for_each(RepoAttempt::forget)?;
+            // Always an error: only a call that failed is not judged.
             return called.result.map(|_| StepOutcome::Failed);
         };
         let judgement = judgement.folding(&folded).with_denials(&denials);

@@ -87,6 +87,7 @@ impl TaskRun<'_, '_, '_> {
                 if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
                     self.record_interruption(attempt, &error.reason(), violation.as_deref(), called.expense)?;
                 }
+                // Always the error of this arm.
                 return called.result.map(|_| StepOutcome::Failed);
             }
         };
