@@ -160,7 +160,7 @@ fn record_attempt(
     let unreadable = unreadable.iter().filter(|found| !users_paths.covers(&found.path));
     let moved = move_unreadable(repository, after, &unreadable.collect::<Vec<_>>())?;
     if let Some(staged) = staged_before {
-        put_back_staged(repository, staged, [branch_tree, before])?;
+        stage_again_what_was_unstaged(repository, staged, [branch_tree, before])?;
     }
     let touched = repository.changes(before, after)?;
     let violations = users_paths.restore(repository, &attempt, before, after, &touched)?;
@@ -254,7 +254,11 @@ fn restore_guarded_files(
 }
 
 /// Stages again what was staged when the attempt started and is in none of these trees: an agent may have unstaged it.
-fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Result<(), GardenerError> {
+fn stage_again_what_was_unstaged(
+    repository: &Repository,
+    staged: Oid,
+    known: [Oid; 2],
+) -> Result<(), GardenerError> {
     // An index with conflicts has no tree. The user is working on it, so leave it alone.
     let Ok(now) = repository.staged() else { return Ok(()) };
     let mut lost = repository.changes(now, staged)?;
