@@ -224,7 +224,7 @@ impl AttemptCheckout {
 impl AttemptCheckout {
     /// Restores all files and index entries that are not the user's to our last commit, because the worktree was based
     /// on another commit when the agent ended. Its tree `after` is saved on top of that commit. `all` are the changes
-    /// between our last commit and `after`. Returns a message.
+    /// between our last commit and `after`. Returns a violation, so the attempt fails.
     fn put_back_worktree(
         &self,
         recorder: &RunRecorder<'_>,
@@ -331,7 +331,7 @@ pub fn begin_attempt(
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
-    // Asked first, because the guard uses the same scan.
+    // Asked before the watch begins: from then on no scan is valid, and git would have to compare all files.
     let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = watched_from.watch(repository);
     let branch_exemption = repository.exempt_ref(&recorder.branch().to_ref());

@@ -129,7 +129,7 @@ impl TaskContext<'_> {
     ) -> Result<GuardedTest, PipelineError> {
         let concurrent_children = ConcurrentChildren::count(recorder.repository());
         let is_in_place = place == TestsRun::InPlace;
-        // Looked at first, because the guard uses the same scan.
+        // Read before the watch begins: from then on no scan is kept, and all names would be read twice.
         let before = is_in_place.then(|| {
             FilesBeforeTest::read(
                 recorder.repository(),
