@@ -19,10 +19,11 @@ use crate::{
     pipeline::{
         ConfigGuard, FileSecrets, UsersIgnoredFiles, UsersPaths,
         checkout::{
-            branch::{BranchAfterChild, is_untouched, quit_operations, restore_branch, save, save_tree},
+            branch::{is_untouched, quit_operations, restore_branch, save, save_tree},
+            folded_commits::{Folded, OwnCommits, find_own_commits},
             guard::CheckoutWatch,
             ignored::copies_in,
-            leftovers::{self, Folded, PrivateHead, WorktreeBefore},
+            leftovers::{self, WorktreeBefore},
             protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
             violations::Violations,
@@ -30,9 +31,6 @@ use crate::{
     },
     record::{AttemptMark, RunRecorder, StagedCommit, UnfinishedAttempt},
 };
-
-/// Why an attempt fails whose private git directory does not tell which commit the files of the worktree belong to.
-const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot be read, so its files may belong to another branch or to an older commit, and commits that it made there may be lost";
 
 /// A checkout in which an attempt has begun.
 #[derive(Debug)]
@@ -408,7 +406,7 @@ pub fn changes_of_turn(
             return Ok(None);
         }
         let name = save(repository, &checkout.unfinished.name, tip)?;
-        folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
+        folded.push(Folded::find(repository, recorder.head(), tip, name)?);
     }
     if !repository.is_proven(recorder.tree(), after)? {
         return Ok(None);
@@ -447,36 +445,13 @@ pub fn end_attempt(
     });
     let (snapshot, forged) = taken?;
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    let BranchAfterChild { tip, saved, other_base, violations: of_branch } = branch?;
-    violations.extend(of_branch);
+    let mut branch = branch?;
+    violations.extend(std::mem::take(&mut branch.violations));
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     violations.extend(forged.iter().map(words));
-    let (mut folded, mut notes) = (Vec::new(), Vec::new());
-    let mut other_base = other_base;
-    if let Some(private_git) = private_git {
-        let private = (private_git, checkout.head);
-        let work = leftovers::keep_private(repository, private, &checkout.unfinished.name)?;
-        other_base = match work.checked_out {
-            PrivateHead::OnTop => other_base,
-            PrivateHead::Elsewhere(commit) => {
-                violations.add("it switched to another branch or to an older commit".to_owned());
-                other_base.or(Some(commit))
-            }
-            PrivateHead::Unknown => {
-                violations.add(UNKNOWN_HEAD.to_owned());
-                other_base.or(Some(recorder.head()))
-            }
-        };
-        folded.extend(work.folded);
-        notes.extend(work.notes);
-    }
-    match saved {
-        Some(name) if other_base.is_some() => {
-            notes.push(format!("the agent moved its branch; it was restored, and the tip is kept as {name}"));
-        }
-        Some(name) => folded.push(Folded::find(repository, (recorder.head(), tip), name)?),
-        None => {}
-    }
+    let OwnCommits { tip, other_base, folded, violations: of_commits, mut notes } =
+        find_own_commits(recorder, checkout.head, &checkout.unfinished.name, branch, private_git)?;
+    violations.extend(of_commits);
     violations.extend(quit_operations(repository, &checkout.unfinished.name)?);
     violations.extend(checkout.move_unreadable(repository, after, &unreadable)?);
     let mut touched = repository.changes(checkout.worktree_tree, after)?;

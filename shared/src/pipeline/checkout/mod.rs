@@ -8,6 +8,7 @@ pub mod attempt;
 pub(super) mod branch;
 pub(super) mod changed_paths;
 pub(super) mod file_secrets;
+pub(super) mod folded_commits;
 pub(super) mod guard;
 pub(super) mod hook;
 pub(super) mod ignored;

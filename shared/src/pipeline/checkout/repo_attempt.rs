@@ -13,7 +13,7 @@ use crate::{
         UsersIgnoredFiles,
         checkout::{
             attempt::{AttemptCheckout, AttemptRules, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
-            leftovers,
+            folded_commits::folded_message,
             protected_files::TaskProtection,
             violations::Violations,
         },
@@ -147,7 +147,7 @@ impl<'r> RepoAttempt<'_, 'r> {
 
     /// A message about commits that were folded in here.
     pub(in crate::pipeline) fn folded_message(&self) -> Option<String> {
-        leftovers::folded_message(&self.work.folded).map(|words| self.named(words))
+        folded_message(&self.work.folded).map(|words| self.named(words))
     }
 
     /// Takes the warnings about this work.
