@@ -13,7 +13,7 @@ use crate::{
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, TaskCheckout,
-        lanes::{LaneStart, delete_landed},
+        lanes::LaneStart,
         other_workers::is_unreached,
         outcome::{Unlanded, explain, explain_ticket, others_commits_event, translate},
         task_thread::RunResources,
@@ -27,7 +27,7 @@ use crate::{
     progress::{PlanMarks, Progress},
     queue::{
         self, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
-        StoredTicket, Target, Ticket, TicketOutcome, accept_or_remove_others_commits,
+        StoredTicket, Target, Ticket, TicketOutcome, accept_or_remove_others_commits, delete_landed,
     },
     record::RecordError,
     settings::OnConflict,

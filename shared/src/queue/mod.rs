@@ -6,6 +6,7 @@
 mod advice;
 mod backend;
 mod claim;
+mod delete_branch;
 mod drain;
 mod error;
 mod gate;
@@ -28,6 +29,7 @@ pub use backend::{
     Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
+pub use delete_branch::delete_landed;
 pub use drain::{Drain, DrainRules, waits_for};
 pub use error::{QueueError, UnparkableResolution};
 pub use gate::{Failing, GATES, Gate, GateVerdict};

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
-    git::{RefMove, note_landing},
+    git::note_landing,
     message::{Body, Key, Message, Status, Subject, SubjectParts},
     mutex::MutexExt,
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
         Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
-        TicketState, store::OutcomeWritten, target::MoveResult,
+        TicketState, delete_branch::delete_unused_branches, store::OutcomeWritten, target::MoveResult,
     },
 };
 
@@ -215,7 +215,7 @@ impl GitQueue<'_> {
                 self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
                 if self.options.merge.delete_branches {
-                    self.delete_branches(steps)?;
+                    delete_unused_branches(self.repository, steps)?;
                 }
                 Ok(Published::Landed)
             }
@@ -271,20 +271,5 @@ impl GitQueue<'_> {
         }
         self.add_landed(&now, base, last, &found);
         Ok(now)
-    }
-
-    /// Deletes branches that are at the commit that landed and are not checked out.
-    fn delete_branches(&self, steps: &[LandingStep]) -> Result<(), QueueError> {
-        for step in steps {
-            let branch = step.ticket.scope.task_branch(&step.ticket.task);
-            let name = branch.to_ref();
-            if self.repository.find_branch(&branch)? == Some(step.ticket.source)
-                && self.repository.checkouts_of(&branch)?.is_empty()
-            {
-                let delete = RefMove { name: &name, new: None, old: Some(step.ticket.source) };
-                self.repository.move_refs(&[delete], "arborist: landed")?;
-            }
-        }
-        Ok(())
     }
 }
