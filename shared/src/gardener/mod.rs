@@ -15,6 +15,7 @@
 //! started at all.
 
 mod advice;
+mod baseline_guard;
 mod baseline_test;
 mod before_task;
 pub mod changed_settings;
@@ -35,12 +36,12 @@ mod review_worktrees;
 mod saved_branches;
 pub mod start;
 mod task_thread;
+mod test_places;
 mod work_state;
 
 pub use advice::continue_in_lane;
-pub use baseline_test::{
-    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
-};
+pub use baseline_guard::BaselineGuard;
+pub use baseline_test::{Baseline, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, LandingDelay, TypedOptions};
@@ -51,10 +52,11 @@ pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
 pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
-pub use review_worktrees::{CleanPool, ReviewWorktrees};
+pub use review_worktrees::ReviewWorktrees;
 pub use saved_branches::save_own_branch;
 pub use start::{PlanFile, UnacceptedChange};
 pub use task_thread::RunResources;
+pub use test_places::CleanPool;
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
