@@ -2,7 +2,7 @@
 //! tests were removed or skipped, by a task or in the resolution of a conflict. The merge commit records the numbers, so
 //! that the next landing is compared with them, on whichever machine it is made.
 
-use super::{GitQueue, gating::Answer};
+use super::{GitQueue, run_gates::Answer};
 use crate::{
     git::GitError,
     history::{DENIED, Event},

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    DrainMerge, GitQueue, gating,
+    DrainMerge, GitQueue,
     other_repos::{OtherLanding, OtherMoves},
     parked,
     read_and_repair::landed_in,
+    run_gates,
 };
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
@@ -227,7 +228,7 @@ impl GitQueue<'_> {
     fn list_gate_results(&self, steps: &[LandingStep]) -> Result<Vec<(String, Oid)>, QueueError> {
         let trees: Vec<Oid> = steps.iter().filter_map(|step| self.trees.get(&step.commit).copied()).collect();
         let gates = steps.iter().flat_map(|step| &step.gates);
-        let names = gates.flat_map(|gate| trees.iter().map(move |tree| gating::ref_of(gate, *tree)));
+        let names = gates.flat_map(|gate| trees.iter().map(move |tree| run_gates::ref_of(gate, *tree)));
         let mut results = BTreeMap::new();
         for name in names {
             let found = self.repository.find_ref(&name)?;

@@ -2,7 +2,6 @@
 
 mod do_again;
 mod fewer_tests;
-mod gating;
 mod guarded_refs;
 mod land;
 mod other_repos;
@@ -13,20 +12,21 @@ mod resolution_review;
 mod resolutions;
 mod resolve_by_agent;
 mod resolve_by_person;
+mod run_gates;
 
-pub use gating::GateResults;
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
 pub use resolve_by_person::{Handover, OtherFiles, opened_for};
+pub use run_gates::GateResults;
 
 use std::{collections::HashMap, path::Path};
 
-use gating::GateRecord;
 use land::MergedTree;
 use other_repos::{MergedElsewhere, OtherLanding, words_of_absent};
 use read_and_repair::{KnownRun, Seen};
+use run_gates::GateRecord;
 
 use super::{
     EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published, QueueBackend,
