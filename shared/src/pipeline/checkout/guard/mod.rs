@@ -2,9 +2,9 @@
 //! share, and the files that connect a worktree with its repository.
 
 mod added_submodules;
-mod agent_files;
 mod around;
 mod copy;
+mod home_settings;
 mod ignored_settings;
 mod inner_repos;
 mod killed_runs;
@@ -22,8 +22,8 @@ use std::{
 };
 
 use added_submodules::{CheckoutLinks, Modules};
-use agent_files::AgentFiles;
 use copy::{PathStates, RunningChildren, WatchedCopy};
+use home_settings::AgentFiles;
 pub use inner_repos::move_planted_git;
 pub use killed_runs::find_changed_since_kill;
 use links::Links;

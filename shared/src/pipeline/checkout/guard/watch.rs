@@ -12,8 +12,8 @@ use std::{
 use super::{
     ARE_GUARDS_ON, GuardMember, GuardedRepos, RepoState,
     added_submodules::Modules,
-    agent_files::AgentWatch,
     copy::{RunningChildren, WatchedCopy},
+    home_settings::AgentWatch,
     ignored_settings::IgnoredSettings,
     inner_repos::{move_planted_git, take_out_gitlinks},
     lock, own,
