@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     copy::{FileState, PathStates},
-    surface::{WatchMode, WatchedItem},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::git::{Config, Repository};
 

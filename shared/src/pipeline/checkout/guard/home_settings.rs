@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     copy::{RunningChildren, WatchedCopy},
-    surface::{WatchMode, WatchedItem},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::{
     agent::{ProtectedKind, ProtectedPath},

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     copy::{RunningChildren, WatchedCopy},
-    surface::{WatchMode, WatchedItem},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::{
     git::{Repository, move_aside},

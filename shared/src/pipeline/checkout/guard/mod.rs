@@ -11,8 +11,8 @@ mod killed_runs;
 mod links;
 mod operations;
 mod scripts;
-mod surface;
 mod watch;
+mod watched_files;
 mod worktree_folders;
 
 use std::{
@@ -28,9 +28,9 @@ pub use inner_repos::move_planted_git;
 pub use killed_runs::find_changed_since_kill;
 use links::Links;
 use scripts::CommandWords;
-use surface::{WatchMode, WatchedItem};
 pub(in crate::pipeline) use watch::CheckoutWatch;
 pub use watch::ConcurrentChildren;
+use watched_files::{WatchMode, WatchedItem};
 use worktree_folders::BesideWorktrees;
 
 use crate::{
@@ -164,7 +164,7 @@ impl ConfigGuard {
     #[must_use]
     pub fn list_scripts(&self, repository: &Repository) -> BTreeSet<PathBuf> {
         let reviewers = Arc::clone(&self.repos().reviewers);
-        let (mut found, of_reviewers) = surface::scripts_in(repository, &reviewers);
+        let (mut found, of_reviewers) = watched_files::scripts_in(repository, &reviewers);
         found.extend(of_reviewers);
         found
     }
@@ -212,7 +212,7 @@ fn lock(state: &Mutex<RepoState>) -> MutexGuard<'_, RepoState> {
 /// Copies what is watched for one worktree: its git directory, the folder of hooks in the worktree, and the `.git` file
 /// that leads to the repository, which a child could replace by a repository with its own configuration.
 fn own(repository: &Repository, reviewers: &CommandWords, running_children: RunningChildren) -> WatchedCopy {
-    let mut items = surface::own(repository, reviewers);
+    let mut items = watched_files::own(repository, reviewers);
     let top = repository.worktree.clone();
     items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), watch_mode: WatchMode::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
@@ -230,13 +230,13 @@ impl RepoState {
         let common_dir = &repository.common_dir;
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
         // In the user's checkouts, only these connections are restored while agents work elsewhere.
-        let connections = surface::users(repository).into_iter().map(|item| item.path);
+        let connections = watched_files::users(repository).into_iter().map(|item| item.path);
         let beside = BesideWorktrees::find(repository);
-        let inside = inside.chain(connections).chain(surface::log_folders(repository));
+        let inside = inside.chain(connections).chain(watched_files::log_folders(repository));
         let inside = inside.chain(beside.known().clone());
-        let inside = inside.chain(surface::users_scripts(repository, reviewers)).collect();
-        let mut items = surface::shared(repository, reviewers);
-        items.extend(beside.known().iter().cloned().map(surface::folder));
+        let inside = inside.chain(watched_files::users_scripts(repository, reviewers)).collect();
+        let mut items = watched_files::shared(repository, reviewers);
+        items.extend(beside.known().iter().cloned().map(watched_files::folder));
         let mut before = WatchedCopy::take(items, inside, common_dir.clone(), running_children);
         // A change that could not be undone must not be accepted as the initial state of the next attempt.
         let outside = before.keep_outside(outside);
@@ -251,7 +251,7 @@ impl RepoState {
         let beside = Some(beside);
         Self {
             running_children: 0,
-            reach: Some(ChildReach::begin(surface::real_git_dirs(common_dir))),
+            reach: Some(ChildReach::begin(watched_files::real_git_dirs(common_dir))),
             before,
             place,
             modules,

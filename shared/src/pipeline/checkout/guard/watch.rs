@@ -18,7 +18,7 @@ use super::{
     inner_repos::{move_planted_git, take_out_gitlinks},
     lock, own,
     scripts::CommandWords,
-    surface,
+    watched_files,
 };
 use crate::{
     git::{
@@ -102,7 +102,7 @@ impl CheckoutWatch {
             own: own(repository, &reviewers, running_children),
             modules: Modules::find(&repository.git_dir),
             settings: IgnoredSettings::find(repository, &reviewers.settings, running_children),
-            gitlinks: surface::known_gitlinks(repository),
+            gitlinks: watched_files::known_gitlinks(repository),
             special,
             repository: repository.clone(),
             reviewers,
@@ -148,7 +148,7 @@ impl CheckoutWatch {
     }
 
     fn restore_files(&self) -> Vec<String> {
-        surface::open_folders(&self.repository);
+        watched_files::open_folders(&self.repository);
         let mut found = self.own.restore();
         found.extend(self.modules.move_new());
         found
