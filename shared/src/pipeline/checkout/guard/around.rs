@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    copy::{FileState, PathStates},
+    restore_watched_files::{FileState, PathStates},
     watched_files::{WatchMode, WatchedItem},
 };
 use crate::git::{Config, Repository};

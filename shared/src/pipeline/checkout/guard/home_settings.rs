@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    copy::{RunningChildren, WatchedCopy},
+    restore_watched_files::{RunningChildren, WatchedCopy},
     watched_files::{WatchMode, WatchedItem},
 };
 use crate::{

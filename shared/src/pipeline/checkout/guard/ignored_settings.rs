@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    copy::{RunningChildren, WatchedCopy},
+    restore_watched_files::{RunningChildren, WatchedCopy},
     watched_files::{WatchMode, WatchedItem},
 };
 use crate::{

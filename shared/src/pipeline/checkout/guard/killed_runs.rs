@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    copy::{FileState, PathStates, RunningChildren, WatchedCopy},
+    restore_watched_files::{FileState, PathStates, RunningChildren, WatchedCopy},
     scripts::CommandWords,
     watched_files::{self, WatchMode},
 };

@@ -3,13 +3,13 @@
 
 mod added_submodules;
 mod around;
-mod copy;
 mod home_settings;
 mod ignored_settings;
 mod inner_repos;
 mod killed_runs;
 mod links;
 mod operations;
+mod restore_watched_files;
 mod scripts;
 mod watch;
 mod watched_files;
@@ -22,11 +22,11 @@ use std::{
 };
 
 use added_submodules::{CheckoutLinks, Modules};
-use copy::{PathStates, RunningChildren, WatchedCopy};
 use home_settings::AgentFiles;
 pub use inner_repos::move_planted_git;
 pub use killed_runs::find_changed_since_kill;
 use links::Links;
+use restore_watched_files::{PathStates, RunningChildren, WatchedCopy};
 use scripts::CommandWords;
 pub(in crate::pipeline) use watch::CheckoutWatch;
 pub use watch::ConcurrentChildren;

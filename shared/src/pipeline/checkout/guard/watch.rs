@@ -12,11 +12,11 @@ use std::{
 use super::{
     ARE_GUARDS_ON, GuardMember, GuardedRepos, RepoState,
     added_submodules::Modules,
-    copy::{RunningChildren, WatchedCopy},
     home_settings::AgentWatch,
     ignored_settings::IgnoredSettings,
     inner_repos::{move_planted_git, take_out_gitlinks},
     lock, own,
+    restore_watched_files::{RunningChildren, WatchedCopy},
     scripts::CommandWords,
     watched_files,
 };
