@@ -1,11 +1,11 @@
 //! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
 mod merged;
-mod totals;
+mod run_costs;
 mod words;
 
 pub use merged::{MergedRun, tasks_done_by};
-pub use totals::RunTotals;
+pub use run_costs::RunTotals;
 pub use words::RestingState;
 
 use std::collections::HashMap;
