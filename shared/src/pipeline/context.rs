@@ -14,7 +14,7 @@ use crate::{
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
-        Playback, ReviewPlaces, RunOptions, TestTally, UsersPaths, calls::call::file_error,
+        Playback, ReviewPlaces, RunOptions, TestTally, UsersPaths, calls::caller::file_error,
     },
     process::{Cancel, OrphanLock, Program},
     record::{RunIdentity, RunRecorder, StepHeading, create_step_log},

@@ -21,7 +21,7 @@ pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
     agent_call::{AgentCall, FinishedCall},
-    call::{AtLimit, Call, CallObserver, CallReply, Caller, Redaction, ReplyDoubt},
+    caller::{AtLimit, Call, CallObserver, CallReply, Caller, Redaction, ReplyDoubt},
     memory::CallMemory,
     playback::Playback,
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},

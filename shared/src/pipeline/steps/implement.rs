@@ -16,7 +16,7 @@ use crate::{
         AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, ProtectedChanges, StepRunner,
         TaskContext, TaskRun,
         attempts::{describe_interruption, mark_interrupted},
-        calls::call::append_to_log,
+        calls::caller::append_to_log,
         checkout::{
             other_repo,
             repo_attempt::{RepoAttempt, find_violations},

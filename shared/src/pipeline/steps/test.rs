@@ -12,7 +12,7 @@ use crate::{
     pipeline::{
         CommandCounts, ConcurrentChildren, Counts, EXPECTED_FAILURES, Expense, KnownRed, LaneTests,
         PipelineError, TaskContext, TaskRun, TestObservation, TestsBefore,
-        calls::call::{Redaction, append_to_log, open_log_with_heading, refuse_survivors},
+        calls::caller::{Redaction, append_to_log, open_log_with_heading, refuse_survivors},
         checkout::{
             other_repo::TestedFiles,
             test_guard::{self, FilesBeforeTest},
