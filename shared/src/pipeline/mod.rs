@@ -29,7 +29,6 @@ pub use calls::{
 pub use checkout::{
     attempt,
     branch::quit_operations,
-    changed_paths::UsersPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
@@ -37,6 +36,7 @@ pub use checkout::{
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
     test_guard::{FilesBeforeTest, restore_checkout},
+    users_paths::UsersPaths,
     violations::Violations,
 };
 pub use context::{

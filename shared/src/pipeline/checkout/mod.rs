@@ -6,7 +6,6 @@
 
 pub mod attempt;
 pub(super) mod branch;
-pub(super) mod changed_paths;
 pub(super) mod file_secrets;
 pub(super) mod folded_commits;
 pub(super) mod guard;
@@ -20,4 +19,5 @@ pub(super) mod review_guard;
 mod submodules;
 pub(super) mod test_guard;
 pub(super) mod turn_snapshots;
+pub(super) mod users_paths;
 pub(super) mod violations;
