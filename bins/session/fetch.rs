@@ -151,7 +151,7 @@ fn follow_in(
             ));
         }
         FastForward::Refused(why) => warn_behind(&repository, section, &branch, &why, ui),
-        FastForward::Overtaken => {
+        FastForward::BranchChanged => {
             warn_behind(&repository, section, &branch, "another process is moving it", ui);
         }
     }

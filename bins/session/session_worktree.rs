@@ -137,7 +137,7 @@ impl<'a> Follow<'a> {
                 match repository.fast_forward_branch(branch, from, self.to, SESSION_REASON)? {
                     FastForward::Done => {}
                     FastForward::Refused(why) => return Err(self.cannot(&why)),
-                    FastForward::Overtaken => return Err(self.cannot("another process is moving it")),
+                    FastForward::BranchChanged => return Err(self.cannot("another process is moving it")),
                 }
             }
             None => {

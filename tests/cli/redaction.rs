@@ -142,3 +142,14 @@ fn a_tracked_configuration_cannot_relax_the_search_for_secrets_without_approval(
         garden(&repo, &["--yes"], 0);
     }
 }
+
+#[test]
+fn a_secret_in_a_test_command_is_not_printed_when_the_tests_begin() {
+    for output in ["--verbose", "--json"] {
+        let repo = repo("echo x > x.txt\n");
+        let command = format!("echo {TOKEN} > /dev/null");
+        let said = garden(&repo, &[output, "--test-command", &command], 0).never(TOKEN);
+        let shown = format!("{}{}", said.stdout(), said.stderr());
+        assert!(shown.contains("echo [redacted] > /dev/null"), "{shown}");
+    }
+}

@@ -100,10 +100,10 @@ pub struct PublishedLanding<'a> {
 pub enum SharedLanding {
     /// The target has moved.
     Done,
-    /// The target was somewhere else: here. Nothing was published.
-    Moved(Oid),
+    /// The target is not where it was tested, but here. Nothing was published.
+    TargetChanged(Oid),
     /// Another worker lands now. Nothing was published.
-    Overtaken,
+    OtherWorkerLands,
 }
 
 /// How a task is given back.

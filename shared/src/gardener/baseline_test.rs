@@ -14,20 +14,17 @@ use crate::{
         GardenerError,
         projects::{PROJECTS, ProjectKind},
     },
-    git::{ExemptRef, OtherWriters, RawCommit, RefWatch, Repository, TemporaryOwnership, TrackedFiles},
+    git::{OtherWriters, Repository, TrackedFiles},
     history::NO_TEST_COMMAND,
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
     pipeline::{
         ConcurrentChildren, ConfigGuard, EXPECTED_FAILURES, KnownRed, PipelineError, Redaction,
-        TestObservation, ran_no_tests, restore_checkout,
+        TestObservation, ran_no_tests,
     },
     process::{Cancel, Confinement, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
-    queue::queue_refs,
-    record::{RunRecorder, UnfinishedAttempt},
     safe_files,
     sandbox::{Sandbox, SandboxedChild, list_denials, names_closed_path},
-    session::owned_by,
 };
 
 /// How many commits are searched for a passed test. A review, the end of a task and starts of runs may come after it.
@@ -223,7 +220,7 @@ impl Probe<'_> {
         let before = concurrent_children.and_then(|concurrent_children| self.look(concurrent_children));
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
         let other_writers =
-            concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
+            concurrent_children.map(|concurrent_children| concurrent_children.since_start(self.places.len()));
         if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, other_writers)
         {
             place.learn_own_writes(&before)?;
@@ -249,7 +246,7 @@ impl Probe<'_> {
 
     /// The tracked files of the worktree that it runs in, if no other child process is running.
     fn look(&self, concurrent_children: ConcurrentChildren<'_>) -> Option<(&Repository, TrackedFiles)> {
-        let place = *self.places.first().filter(|_| concurrent_children.now() == OtherWriters::Alone)?;
+        let place = *self.places.first().filter(|_| concurrent_children.at_start() == OtherWriters::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
         Some((place, place.read_tracked(tree, OtherWriters::Alone).ok()?))
     }
@@ -360,103 +357,6 @@ fn is_proof(message: &Message) -> bool {
     let body = Body::parse(&message.body);
     let is_red = KnownRed::read(&body, EXPECTED_FAILURES).is_some_and(|known| !known.is_empty());
     !is_red && !message.subject.text.ends_with(NO_TEST_COMMAND)
-}
-
-/// Detects and undoes changes to refs and the checkout during the baseline.
-#[derive(Debug)]
-pub struct BaselineGuard<'a> {
-    recorder: &'a RunRecorder<'a>,
-    refs: RefWatch,
-    /// Set if the branch is only the target of lanes, which the user may move at any time.
-    target: Option<ExemptRef>,
-    _meanwhile: Option<TemporaryOwnership>,
-}
-
-impl<'a> BaselineGuard<'a> {
-    /// Takes ownership of the run's refs, so that set-up commands for the baseline's worktree are watched too.
-    pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
-        let (repository, identity) = (recorder.repository(), recorder.identity());
-        repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
-        // Before the first task nothing can be queued, so the queue's refs are owned too. Later, others may queue and
-        // land.
-        let mut owned = queue_refs(&identity.run);
-        owned.names.push(recorder.branch().to_ref());
-        let meanwhile = repository.own_refs_temporarily(&owned)?;
-        let target = (!is_in_place).then(|| repository.exempt_ref(&recorder.branch().to_ref()));
-        Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: Some(meanwhile) })
-    }
-
-    /// Watches a test in the run's checkout between two tasks. The run owns its refs already; the queue is left to
-    /// others.
-    pub fn between_tasks(recorder: &'a RunRecorder<'a>) -> Result<Self, GardenerError> {
-        let repository = recorder.repository();
-        Ok(Self { recorder, refs: repository.watch_refs(), target: None, _meanwhile: None })
-    }
-
-    /// Undoes changes, even if the baseline was interrupted. A baseline that changed something has failed.
-    pub fn end(self, ended: Result<Baseline, GardenerError>) -> Result<Baseline, GardenerError> {
-        let repository = self.recorder.repository();
-        let mut found = Vec::new();
-        match &self.target {
-            Some(_) if self.has_tampered()? => {
-                repository.restore_ref(&self.recorder.branch().to_ref())?;
-                found.extend(self.refs.restore());
-            }
-            Some(_) => found.extend(self.refs.restore()),
-            None => {
-                found.extend(self.refs.restore());
-                found.extend(restore_checkout(self.recorder, &self.mark())?);
-            }
-        }
-        let baseline = match ended {
-            Err(error) if found.is_empty() => return Err(error),
-            Err(error) => Baseline::Trespass(error.to_string()),
-            Ok(baseline) => baseline,
-        };
-        if let Baseline::Trespass(why) = &baseline {
-            found.retain(|change| !why.contains(change.as_str()));
-            found.insert(0, why.clone());
-        }
-        Ok(if found.is_empty() { baseline } else { Baseline::Trespass(found.join("; ")) })
-    }
-
-    /// Whether the branch was deleted, became symbolic, or has new commits that claim to be the run's. Commits of the
-    /// user stay: the run reports later that its branch was moved.
-    fn has_tampered(&self) -> Result<bool, GardenerError> {
-        let (repository, branch) = (self.recorder.repository(), self.recorder.branch());
-        let before = self.recorder.head();
-        if repository.is_symbolic_ref(&branch.to_ref()) {
-            return Ok(true);
-        }
-        match repository.find_branch(branch)? {
-            Some(now) if now == before => Ok(false),
-            Some(now) => {
-                let revisions = [now.to_string(), format!("^{before}")];
-                for commit in repository.stream_commits(&revisions)? {
-                    if self.is_claim(&commit?) {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            None => Ok(true),
-        }
-    }
-
-    /// Whether a commit claims to be made by this run, well-formed or not. Commits of other runs may have been merged
-    /// meanwhile.
-    fn is_claim(&self, commit: &RawCommit) -> bool {
-        match message::read(commit.message()) {
-            MessageReading::Foreign => false,
-            MessageReading::Malformed(_) => true,
-            MessageReading::WellFormed(message) => message.subject.branch == *self.recorder.run(),
-        }
-    }
-
-    /// The name under which commits that were made in the checkout are saved.
-    fn mark(&self) -> String {
-        format!("{}{}/baseline/0", UnfinishedAttempt::REFS, self.recorder.branch().component())
-    }
 }
 
 /// The output of a package without tests: npm without a test script, and the script that `npm init` writes.

@@ -58,7 +58,7 @@ impl Gardener<'_> {
         }
         let is_there = |other: &&OtherRepo| works_in(task, &other.name) && !failed.is_empty();
         for other in self.other_repos.iter().filter(is_there) {
-            let scope = RunScope { branch: other.identity.run.clone(), tip: Some(other.tip.head) };
+            let scope = RunScope { branch: other.identity.run_branch.clone(), tip: Some(other.tip.head) };
             let run = Run::scan(&other.repository, scope, CommitSource::Fresh)?;
             for id in &failed {
                 let remains = LeftoverWork::find(&other.repository, &run, id, other.tip.head)?;

@@ -9,7 +9,7 @@ use crate::{
     message::{Status, SubjectParts, first_of},
     name::{Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, mark_interrupted, move_unreadable,
+        ConfigGuard, RestoredTrees, RunOptions, UsersPaths, mark_interrupted, move_unreadable,
         quit_operations, restore_files,
     },
     plan::Plan,
@@ -154,20 +154,20 @@ fn record_attempt(
     let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
     let branch_tree = branch_tree_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
-    let changed_paths =
-        ChangedPaths::of_checkout(repository, branch_tree, before, staged_before.unwrap_or(branch_tree))?;
+    let users_paths =
+        UsersPaths::of_checkout(repository, branch_tree, before, staged_before.unwrap_or(branch_tree))?;
     // A file that git cannot add must not prevent every later run.
-    let unreadable = unreadable.iter().filter(|found| !changed_paths.has(&found.path));
+    let unreadable = unreadable.iter().filter(|found| !users_paths.covers(&found.path));
     let moved = move_unreadable(repository, after, &unreadable.collect::<Vec<_>>())?;
     if let Some(staged) = staged_before {
-        put_back_staged(repository, staged, [branch_tree, before])?;
+        stage_again_what_was_unstaged(repository, staged, [branch_tree, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let violations = changed_paths.restore(repository, &attempt, before, after, &touched)?;
+    let violations = users_paths.restore(repository, &attempt, before, after, &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
-    let left = left.into_iter().filter(|change| !changed_paths.holds(change));
+    let left = left.into_iter().filter(|change| !users_paths.covers_change(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
-    let unclear = restore_after_private_checkout(recorder, &attempt, &changed_paths, &mut changes)?;
+    let unclear = restore_after_private_checkout(recorder, &attempt, &users_paths, &mut changes)?;
     let mut restored = restore_guarded_files(recorder, &attempt, known, &mut changes)?;
     restored.extend(unclear);
     let staged = find_staged(recorder, &changes)?;
@@ -191,7 +191,7 @@ fn record_attempt(
 fn restore_after_private_checkout(
     recorder: &RunRecorder<'_>,
     attempt: &UnfinishedAttempt,
-    changed_paths: &ChangedPaths,
+    users_paths: &UsersPaths,
     changes: &mut Vec<TreeChange>,
 ) -> Result<Option<String>, GardenerError> {
     let (repository, base, head) = (recorder.repository(), recorder.tree(), recorder.head());
@@ -206,7 +206,7 @@ fn restore_after_private_checkout(
     let (_, kept) = restore_files(repository, &attempt.name, trees, changes, &|_| false)?;
     let now = repository.take_snapshot()?.tree;
     let mut new = repository.changes(base, now)?;
-    new.retain(|change| !change.is_gitlink() && !changed_paths.holds(change));
+    new.retain(|change| !change.is_gitlink() && !users_paths.covers_change(change));
     repository.restore_paths(base, &new)?;
     repository.stage_as_in(&base.to_string(), &new)?;
     changes.clear();
@@ -254,7 +254,11 @@ fn restore_guarded_files(
 }
 
 /// Stages again what was staged when the attempt started and is in none of these trees: an agent may have unstaged it.
-fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Result<(), GardenerError> {
+fn stage_again_what_was_unstaged(
+    repository: &Repository,
+    staged: Oid,
+    known: [Oid; 2],
+) -> Result<(), GardenerError> {
     // An index with conflicts has no tree. The user is working on it, so leave it alone.
     let Ok(now) = repository.staged() else { return Ok(()) };
     let mut lost = repository.changes(now, staged)?;

@@ -13,7 +13,7 @@ use crate::{
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, TaskCheckout,
-        lanes::{LaneStart, delete_landed},
+        lanes::LaneStart,
         other_workers::is_unreached,
         outcome::{Unlanded, explain, explain_ticket, others_commits_event, translate},
         task_thread::RunResources,
@@ -27,7 +27,7 @@ use crate::{
     progress::{PlanMarks, Progress},
     queue::{
         self, LandingCommand, LandingPolicy, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
-        StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
+        StoredTicket, Target, Ticket, TicketOutcome, accept_or_remove_others_commits, delete_landed,
     },
     record::RecordError,
     settings::OnConflict,
@@ -40,25 +40,28 @@ const MAX_LOG_ENTRIES: usize = 1000;
 impl<'a> Gardener<'a> {
     /// The run's newest commit, including a parked landing.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
-        Ok(Target::new(self.repository, &self.resources.context.identity.run).require()?.tip())
+        Ok(Target::new(self.repository, &self.resources.context.identity.run_branch).require()?.tip())
     }
 
-    /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
-    /// the user, so it may have moved at any time.
-    pub(super) fn report_others_commits(&mut self) -> Result<(), GardenerError> {
+    /// Accepts commits of others on the run's branch, on which the next task builds, and reports them. Forged ones are
+    /// removed. Tasks in lanes leave the branch to the user, so it may have moved at any time.
+    pub(super) fn take_in_others_commits(&mut self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        let found =
-            accept_others_commits(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
+        let found = accept_or_remove_others_commits(
+            self.repository,
+            (&identity.run_branch, &identity.run_branch),
+            Some(&identity.session),
+        )?;
         for found in found {
             (self.on_event)(RunEvent { task: None, kind: others_commits_event(found) });
         }
         Ok(())
     }
 
-    /// Checks the run's branch a last time: no later check would see what the last child process did there.
-    pub(super) fn look_at_target(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+    /// The same a last time: no later check would see what the last child process did there.
+    pub(super) fn take_in_last_others_commits(&mut self, state: &mut WorkState<'_, 'a, '_>) {
         if self.resources.lanes.is_some()
-            && let Err(error) = self.report_others_commits()
+            && let Err(error) = self.take_in_others_commits()
         {
             state.halt(Stop::Error(error));
         }
@@ -91,7 +94,7 @@ impl<'a> Gardener<'a> {
             .filter(|history| history.state() == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let run = &self.resources.context.identity.run;
+        let run = &self.resources.context.identity.run_branch;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
         // Tickets of landed tasks are left over from a crash. Draining the queue closes them.
@@ -140,10 +143,15 @@ impl<'a> Gardener<'a> {
         if !state.has_leftover_tickets && !is_new && self.remote_work().is_none() {
             return;
         }
-        if !self.may_land(state)
-            || resources.lanes.is_some_and(|lanes| state.delay_landing(lanes.jobs, lanes.max()))
-            || !self.begin_landing(state)
-        {
+        // In this order: the first question changes nothing, the second sets the time of the next landing, and the third takes
+        // the claim to land at the remote, which is only taken by a worker that lands now.
+        if !self.may_land(state) {
+            return;
+        }
+        if resources.lanes.is_some_and(|lanes| state.delay_landing(lanes.jobs, lanes.max())) {
+            return;
+        }
+        if !self.begin_landing(state) {
             return;
         }
         let new = state.finished.iter().filter(|finished| !finished.is_queued);
@@ -225,6 +233,8 @@ impl<'a> Gardener<'a> {
             return Ok(());
         };
         let task = ticket.task.clone();
+        let has_to_wait = matches!(outcome, TicketOutcome::Waiting { .. });
+        let stays_queued = has_to_wait && self.schedule_another_try(state, at);
         let unlanded = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = state.finished.swap_remove(at);
@@ -239,13 +249,13 @@ impl<'a> Gardener<'a> {
                 }
                 return self.free_lanes(finished.workplace, ticket, commit);
             }
-            TicketOutcome::Waiting { reason } if !self.tries_again(state, at) => {
-                let why = ticket.reason_to_wait(&reason);
-                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
-            }
-            TicketOutcome::Waiting { reason } => {
+            TicketOutcome::Waiting { reason } if stays_queued => {
                 state.finished[at].why = Some(ticket.reason_to_wait(&reason));
                 return Ok(());
+            }
+            TicketOutcome::Waiting { reason } => {
+                let why = ticket.reason_to_wait(&reason);
+                Unlanded { task, why, needs_person: true, command: LandingCommand::Status }
             }
             TicketOutcome::Withdrawn => {
                 let finished = state.finished.swap_remove(at);
@@ -310,7 +320,7 @@ fn drain(
     landed_before: &HashSet<TaskId>,
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = resources.lanes.ok_or(GardenerError::NoPlace)?;
-    let run = &resources.context.identity.run;
+    let run = &resources.context.identity.run_branch;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), resources.context.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::release)?;
@@ -343,7 +353,7 @@ impl<'a> Gardener<'a> {
         let identity = &self.resources.context.identity;
         let elsewhere = OtherBranches::open(self.resources.sections, self.plan, &identity.session);
         let mut stuck = Vec::new();
-        for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
+        for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run_branch))? {
             ticket.update_state(self.repository, &self.run, Some(&elsewhere))?;
             stuck.extend(explain_ticket(&ticket).is_some().then_some(ticket));
         }
@@ -352,7 +362,7 @@ impl<'a> Gardener<'a> {
 
     /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are
     /// freed.
-    pub(super) fn leave_queued(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
+    pub(super) fn queue_for_request(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
         if !self.lands_on_request() {
             return Ok(());
         }
@@ -375,7 +385,7 @@ impl<'a> Gardener<'a> {
     pub(super) fn ticket(&self, finished: &FinishedTask, queued: &[TaskId]) -> Ticket {
         let now = (self.resources.context.clock)();
         let mut ticket = Ticket::new(
-            self.resources.context.identity.run.clone(),
+            self.resources.context.identity.run_branch.clone(),
             finished.task.clone(),
             finished.source,
             now,

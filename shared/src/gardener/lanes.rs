@@ -9,11 +9,11 @@ use std::{
 use crate::{
     event::{EventKind, RunEvent},
     gardener::{GardenerError, saved_branches::save_branch},
-    git::{FastForward, HiddenMarks, Merge, NewCommit, RefMove, Repository, Signing},
+    git::{FastForward, HiddenMarks, Merge, NewCommit, Repository, Signing},
     history::{Event, Run},
     message::Status,
     mutex::MutexExt,
-    name::{BranchName, Oid, RepoName, SessionId, TaskId},
+    name::{Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
     record::{RunIdentity, RunRecorder, Tip, UnfinishedAttempt, repair_lane_index},
@@ -116,7 +116,7 @@ impl Lanes<'_> {
     }
 
     /// Ends processes that a crashed run left running in lanes, and returns their ids.
-    pub fn clear(&self) -> Result<Vec<u32>, GardenerError> {
+    pub fn end_orphans(&self) -> Result<Vec<u32>, GardenerError> {
         let folder = self.lock.path().parent().unwrap_or(Path::new("."));
         let prefix = format!("{}~lane-", file_name(self.lock.path()));
         let mut ended = Vec::new();
@@ -198,7 +198,7 @@ fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, Gardener
     match repository.fast_forward(&lease.path, &lease.branch, head, merged)? {
         FastForward::Done => Ok(merged),
         FastForward::Refused(why) => Err(conflict(why)),
-        FastForward::Overtaken => Err(conflict("the branch has just moved".into())),
+        FastForward::BranchChanged => Err(conflict("the branch has just moved".into())),
     }
 }
 
@@ -213,23 +213,6 @@ pub(super) fn lane_events<'l>(
     let created = EventKind::WorktreeCreated { repo, path, branch, recycled: !lease.is_new };
     let notes = recovered.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note);
     std::iter::once(created).chain(notes).map(|kind| RunEvent::of(task, kind))
-}
-
-/// Deletes the branch of a task if all of its commits are in `landed`.
-pub(super) fn delete_landed(
-    repository: &Repository,
-    branch: &BranchName,
-    landed: Oid,
-) -> Result<(), GardenerError> {
-    if let Some(tip) = repository.find_branch(branch)?
-        && repository.is_ancestor(tip, landed)?
-    {
-        let name = branch.to_ref();
-        let moved = RefMove { name: &name, new: None, old: Some(tip) };
-        // If the branch has moved since, the compare-and-swap fails and the branch stays.
-        let _ = repository.move_refs(&[moved], "arborist: landed");
-    }
-    Ok(())
 }
 
 fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {

@@ -15,6 +15,7 @@
 //! started at all.
 
 mod advice;
+mod baseline_guard;
 mod baseline_test;
 mod before_task;
 pub mod changed_settings;
@@ -26,6 +27,7 @@ mod lanes;
 mod leftover_work;
 mod other_lanes;
 mod other_workers;
+mod other_workers_state;
 mod outcome;
 mod phase;
 mod projects;
@@ -34,12 +36,12 @@ mod review_worktrees;
 mod saved_branches;
 pub mod start;
 mod task_thread;
+mod test_places;
 mod work_state;
 
 pub use advice::continue_in_lane;
-pub use baseline_test::{
-    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
-};
+pub use baseline_guard::BaselineGuard;
+pub use baseline_test::{Baseline, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, LandingDelay, TypedOptions};
@@ -50,10 +52,11 @@ pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
 pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
-pub use review_worktrees::{CleanPool, ReviewWorktrees};
+pub use review_worktrees::ReviewWorktrees;
 pub use saved_branches::save_own_branch;
 pub use start::{PlanFile, UnacceptedChange};
 pub use task_thread::RunResources;
+pub use test_places::CleanPool;
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -75,7 +78,7 @@ use crate::{
     queue::LandingPolicy,
     record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
-    worktree::take_left_out,
+    worktree::take_uncopied_files,
 };
 pub(crate) use lanes::events_before_reset;
 use task_thread::{CheckoutWork, Job, JobKind, TaskStart, work, works_in};
@@ -135,7 +138,7 @@ impl<'a> Gardener<'a> {
             self.find_finished(&mut state)?;
             self.publish_earlier(&mut state);
             loop {
-                if let Err(error) = self.leave_queued(&mut state) {
+                if let Err(error) = self.queue_for_request(&mut state) {
                     state.halt(Stop::Error(error));
                 }
                 // Pack only between two tasks, or at the end: never while a child process runs.
@@ -148,7 +151,7 @@ impl<'a> Gardener<'a> {
                 self.start_landing(&mut state, scope, &resources, &sender);
                 if !state.has_threads() {
                     if !self.awaits_others(&mut state) {
-                        self.look_at_target(&mut state);
+                        self.take_in_last_others_commits(&mut state);
                         break;
                     }
                     self.look_at_others_soon(&mut state);
@@ -162,7 +165,7 @@ impl<'a> Gardener<'a> {
                     }
                     Some(ThreadReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
-                        self.report_left_out(&ended.task);
+                        self.report_uncopied_files(&ended.task);
                         self.apply_ended_job(&mut state, *ended);
                     }
                     Some(ThreadReport::Drained(drained)) => self.apply_landings(&mut state, *drained),
@@ -186,8 +189,8 @@ impl<'a> Gardener<'a> {
     }
 
     /// Reports files of the checkout that worktrees did not get.
-    fn report_left_out(&mut self, task: &TaskId) {
-        for note in take_left_out() {
+    fn report_uncopied_files(&mut self, task: &TaskId) {
+        for note in take_uncopied_files() {
             (self.on_event)(RunEvent::of(task, EventKind::warning(note.to_string())));
         }
     }
@@ -220,7 +223,7 @@ impl<'a> Gardener<'a> {
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        self.repository.own_refs(&owned_by(&identity.run_branch, Some(&identity.session)))?;
         let own = if self.resources.lanes.is_some() { OwnCheckout::LeftAlone } else { OwnCheckout::Used };
         self.repository.record_user_refs(own);
         for other_repo in &self.other_repos {
@@ -321,7 +324,15 @@ impl<'a> Gardener<'a> {
         spending_receiver: Receiver<Spent>,
     ) -> Result<Job<'a>, GardenerError> {
         if self.resources.lanes.is_some() {
-            self.report_others_commits()?;
+            self.take_in_others_commits()?;
+        }
+        let has_lanes = self.resources.has_lanes(task);
+        let resources = &self.resources;
+        let is_needed = |other_repo: &OtherRepo| !has_lanes && resources.needs(task, &other_repo.name);
+        for other_repo in self.other_repos.iter_mut().filter(|other_repo| is_needed(other_repo)) {
+            if works_in(task, &other_repo.name) {
+                other_repo.find_base(&task.id)?;
+            }
         }
         let kind = match (self.resources.lanes, task.is_leaf()) {
             (Some(lanes), true) => {
@@ -336,18 +347,12 @@ impl<'a> Gardener<'a> {
                     true => CheckoutWork::Task(self.prepare_task(state, task, spending_receiver)?),
                     false => CheckoutWork::Phase(self.tests_before_phase(task)?),
                 };
-                // Taken last: an error would lose it.
+                // Taken after everything that can fail: an error would lose it.
                 let checkout = Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?);
                 JobKind::Checkout { work, checkout }
             }
         };
-        let has_lanes = self.resources.has_lanes(task);
-        let is_needed =
-            |other_repo: &mut OtherRepo| !has_lanes && self.resources.needs(task, &other_repo.name);
-        let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
-        for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
-            other_repo.find_base(&task.id)?;
-        }
+        let other_repos = self.other_repos.extract_if(.., |other_repo| is_needed(other_repo)).collect();
         Ok(Job { task, kind, other_repos })
     }
 
@@ -401,12 +406,13 @@ impl<'a> Gardener<'a> {
         let EndedJob { task, workplace, other_repos, events, result } = ended;
         self.other_repos.extend(other_repos);
         state.running.retain(|running| running.task.id != task);
-        let is_in_lane = self.resources.lanes.is_some();
+        let has_lanes = self.resources.lanes.is_some();
         let is_task = !self.is_phase(&task);
-        let position = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
+        let position = if has_lanes && is_task { EventPosition::Task } else { EventPosition::Run };
         events.into_iter().for_each(|event| self.run.grow(event, position));
         match (result, workplace) {
-            (result, workplace) if !is_in_lane => {
+            // Without lanes, tasks and phases both work in the checkout. All arms below are for runs with lanes.
+            (result, workplace) if !has_lanes => {
                 self.checkout = workplace;
                 self.apply_result(state, task, result);
             }
@@ -502,7 +508,7 @@ impl<'a> Gardener<'a> {
         let withheld = (policy == Some(LandingPolicy::AllOrNothing) && !summary.failed.is_empty())
             .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
         let unlanded =
-            |finished: FinishedTask| finished.left_queued(is_on_request, &stuck, withheld.as_deref());
+            |finished: FinishedTask| finished.into_unlanded(is_on_request, &stuck, withheld.as_deref());
         summary.unlanded.extend(waiting.into_iter().map(unlanded));
         let progress = Progress::new(Some(self.plan), &self.run, PlanMarks::Count);
         summary.left = choose::left(&state.wanted, &progress, &summary.failed);

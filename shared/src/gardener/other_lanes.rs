@@ -52,14 +52,14 @@ impl OtherLanes {
             repository: session.repository.clone(),
             identity: session.identity.clone(),
             hook: session.hook,
-            pool: Pool::open(&session.repository, &session.identity.run, options)?,
+            pool: Pool::open(&session.repository, &session.identity.run_branch, options)?,
             lock: Arc::clone(&session.lock),
         })
     }
 
     /// The session's branch there.
     fn branch(&self) -> &BranchName {
-        &self.identity.run
+        &self.identity.run_branch
     }
 
     /// The commit that this run gave the session's branch, whatever a child process has made of the ref since.

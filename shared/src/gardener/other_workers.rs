@@ -132,7 +132,7 @@ impl<'a> Gardener<'a> {
 
     /// Moves the run's branch to where others have moved it.
     fn follow_target(&mut self, to: Oid) -> Result<(), GardenerError> {
-        let run = &self.resources.context.identity.run;
+        let run = &self.resources.context.identity.run_branch;
         let target = Target::new(self.repository, run);
         let before = target.require()?.tip();
         target.follow(to)?;
@@ -142,7 +142,7 @@ impl<'a> Gardener<'a> {
     /// Reads the state of the run again.
     fn read_again(&mut self) -> Result<(), GardenerError> {
         let Some(lanes) = self.resources.lanes else { return Ok(()) };
-        let branch = &self.resources.context.identity.run;
+        let branch = &self.resources.context.identity.run_branch;
         let scope = RunScope { branch: branch.clone(), tip: Some(self.newest()?) };
         // A child process may have moved a branch. The value that the run gave it counts.
         let own = |found: Ref| {
@@ -293,7 +293,7 @@ impl<'a> Gardener<'a> {
         finished: FinishedTask,
     ) -> Result<(), GardenerError> {
         let FinishedTask { task, workplace, source, .. } = finished;
-        let branch = self.resources.context.identity.run.task_branch(&task);
+        let branch = self.resources.context.identity.run_branch.task_branch(&task);
         let (name, saved) = (branch.to_ref(), save_branch(self.repository, &branch, source)?);
         workplace.into_iter().flat_map(TaskCheckout::into_leases).try_for_each(Lease::release)?;
         let gone = RefMove { name: &name, new: None, old: Some(source) };
@@ -371,8 +371,9 @@ impl<'a> Gardener<'a> {
         false
     }
 
-    /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
-    pub(super) fn tries_again(&self, state: &mut WorkState<'_, 'a, '_>, at: usize) -> bool {
+    /// Schedules another try to land a task that had to wait, if the plan is shared. Returns whether the task is left in the
+    /// queue: a worker does not try for ever.
+    pub(super) fn schedule_another_try(&self, state: &mut WorkState<'_, 'a, '_>, at: usize) -> bool {
         let Some(remote_work) = self.remote_work() else { return true };
         let finished = &mut state.finished[at];
         finished.is_queued = false;
@@ -460,7 +461,7 @@ impl<'a> Gardener<'a> {
                 self.distrust(state, &task, source);
                 continue;
             }
-            let branch = self.resources.context.identity.run.task_branch(&task);
+            let branch = self.resources.context.identity.run_branch.task_branch(&task);
             let old = self.repository.find_branch(&branch)?;
             // A lane of this clone that has the branch checked out keeps its work.
             if old != Some(source) && !self.repository.checkouts_of(&branch)?.is_empty() {
@@ -498,7 +499,7 @@ impl<'a> Gardener<'a> {
         state.other_workers.remote_progress.taken.insert(task.clone());
         self.run.forget(task);
         // Without a branch here, nothing is reset that would make the task trusted again.
-        let branch = self.resources.context.identity.run.task_branch(task);
+        let branch = self.resources.context.identity.run_branch.task_branch(task);
         if !matches!(self.repository.find_branch(&branch), Ok(None)) {
             lanes.queue.memory.distrusted.add(task.clone());
         }

@@ -1,7 +1,7 @@
 //! The tests of a phase, which run once its tasks are done.
 
 use crate::{
-    agent::limits::Spent,
+    agent::{limits::Spent, redact::Redactor},
     event::{EventKind, StepChanges, StepReason},
     history::{Event, State},
     message::{Status, Step, SubjectParts},
@@ -41,7 +41,8 @@ pub(super) fn test(
 ) -> Result<TaskEnd, PipelineError> {
     let commands = commands(phase);
     let attempt = Attempt(0);
-    let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
+    let by = commands.first().map_or("", |test| &test.command);
+    let by = Redactor::redact(&context.run.secrets, by);
     let name = phase.name.clone();
     context.emit(&phase.id, EventKind::StepBegins { name, attempt, step: Step::Test, by, is_phase: true });
     let log = context.create_log(&phase.id, Step::Test, attempt)?;

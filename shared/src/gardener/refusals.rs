@@ -23,7 +23,7 @@ impl Gardener<'_> {
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         match find_started_in_lane(self.repository, &self.run, wanted)? {
             Some(task) => {
-                let scope = &self.resources.context.identity.run;
+                let scope = &self.resources.context.identity.run_branch;
                 Err(GardenerError::in_lane(self.repository, &self.run, scope, &task.id))
             }
             None => Ok(()),
@@ -47,7 +47,7 @@ impl Gardener<'_> {
             wanted.iter().any(|wanted| wanted.id == lost.task)
                 && progress.find(&lost.task).is_none_or(|node| !node.state.is_done())
         };
-        let lost = find_lost_branches(self.repository, &self.resources.context.identity.run)?;
+        let lost = find_lost_branches(self.repository, &self.resources.context.identity.run_branch)?;
         lost.into_iter().find(is_open).map_or(Ok(()), |lost| Err(GardenerError::Lost(lost)))
     }
 

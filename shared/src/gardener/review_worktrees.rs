@@ -1,4 +1,4 @@
-//! Scratch worktrees for one review or one test. They hold one commit and nothing else.
+//! Scratch worktrees for reviewers. Each holds one commit and nothing else.
 
 use std::{
     path::PathBuf,
@@ -6,18 +6,13 @@ use std::{
 };
 
 use crate::{
-    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources},
     git::Repository,
     mutex::MutexExt,
     name::{BranchName, Oid},
-    pipeline::{
-        BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
-        ReviewPlaces, TestTally,
-    },
+    pipeline::{PipelineError, ReviewPlace, ReviewPlaces},
     process::Cancel,
-    record::create_baseline_log,
     settings::Settings,
-    worktree::{Pool, Scratch, WorktreeError, WorktreeOptions, run_variables},
+    worktree::{Pool, Scratch, WorktreeError, WorktreeOptions},
 };
 
 /// The prefix of their directory names.
@@ -125,142 +120,5 @@ impl ReviewPlaces for ReviewWorktrees {
         let lent = Lent { kept: Some(kept), free: Arc::clone(&self.free) };
         let tree = place.tree_of(commit)?;
         Ok(ReviewPlace { repository: place, tree, environment, held: Box::new(lent) })
-    }
-}
-
-/// A pool of clean checkouts for tests, and the ignored files that stay there.
-#[derive(Debug)]
-pub struct CleanPool {
-    /// The pool.
-    pub pool: Pool,
-    /// The ignored files.
-    pub keep: Vec<String>,
-}
-
-/// A clean checkout for tests. On drop, remembers which ignored files may stay there for the next tests.
-struct TestedIn {
-    clean: Arc<CleanPool>,
-    scratch: Scratch,
-}
-
-impl Drop for TestedIn {
-    fn drop(&mut self) {
-        let CleanPool { pool, keep } = &*self.clean;
-        pool.remember_kept(&self.scratch.repository, keep);
-    }
-}
-
-impl RunResources<'_> {
-    /// Checks whether the first tests that fail in a lane also fail without the work of its task.
-    pub(super) fn lane_check(&self, lane: PathBuf) -> Option<LaneCheck<'_>> {
-        let lanes = self.lanes?;
-        let command =
-            self.context.options.test_command.as_deref().filter(|_| !self.context.options.allow_red)?;
-        let is_tool = self.sections.iter().any(|section| section.find_tool(command).is_some());
-        (!is_tool).then(|| -> LaneCheck<'_> {
-            Box::new(move |failed| match failed {
-                None => {
-                    lanes.proofs.add_lane(&lane);
-                    Ok(())
-                }
-                Some(_) if lanes.proofs.has_lane(&lane) => Ok(()),
-                Some((base, known)) => self.test_base(lanes, command, base, known),
-            })
-        })
-    }
-
-    /// Counts the tests of a command without the work of a task.
-    pub(super) fn base_counter(&self) -> Option<BaseCounter<'_>> {
-        let lanes = self.lanes?;
-        Some(Box::new(move |base, command| {
-            let log = self.create_baseline_log(base).map_err(pipeline_error)?;
-            Ok(match self.probe(lanes, command, base, &log).map_err(pipeline_error)? {
-                Baseline::NoTests(_) => Some(TestTally::NONE),
-                Baseline::Green(observed) => Some(observed.tally),
-                Baseline::Red { observed, .. } => Some(observed.tally).filter(|tally| !tally.is_unknown()),
-                Baseline::Trespass(_) => None,
-            })
-        }))
-    }
-
-    fn create_baseline_log(&self, base: Oid) -> Result<String, GardenerError> {
-        let log_dir = &self.context.options.log_dir;
-        let created = create_baseline_log(&self.context.home, log_dir, &base.short());
-        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
-    }
-
-    fn test_base(
-        &self,
-        lanes: &Lanes<'_>,
-        command: &str,
-        base: Oid,
-        known: &KnownRed,
-    ) -> Result<(), PipelineError> {
-        let tree = lanes.repository.tree_of(base)?;
-        if lanes.proofs.has(tree, command) {
-            return Ok(());
-        }
-        let log = self.create_baseline_log(base).map_err(pipeline_error)?;
-        match self.probe(lanes, command, base, &log).map_err(pipeline_error)? {
-            Baseline::Red { observed, .. } if known.excuses(&observed) => {}
-            Baseline::Red { why, .. } | Baseline::Trespass(why) => {
-                return Err(PipelineError::RedLane { why, log });
-            }
-            Baseline::Green(_) | Baseline::NoTests(_) => lanes.proofs.add(tree, command),
-        }
-        Ok(())
-    }
-
-    fn probe(
-        &self,
-        lanes: &Lanes<'_>,
-        command: &str,
-        base: Oid,
-        log: &str,
-    ) -> Result<Baseline, GardenerError> {
-        let mut scratch = lanes.pool.scratch("gate", base)?;
-        lanes.pool.refresh(&scratch, base, &lanes.queue.merge.keep)?;
-        let place = scratch.repository.clone();
-        let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
-        let probe = Probe {
-            command,
-            dir: &scratch.path,
-            places: vec![&place],
-            sandbox: &self.context.options.sandbox,
-            config_guard: &self.context.config_guard,
-            environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
-            limits: self.context.options.test_limits(),
-            log: self.context.home.join(log),
-            secrets: &self.context.secrets,
-            cancel: &self.context.cancel,
-            learns: false,
-            may_leave_sandbox: false,
-        };
-        let baseline = probe.run(&mut scratch.orphan_lock);
-        lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
-        baseline
-    }
-
-    /// Clean checkouts for the tests of tasks that work in the user's checkout, if they are configured.
-    pub(super) fn clean_checkouts(&self) -> Option<CleanCheckouts<'_>> {
-        let clean = self.clean.as_ref()?;
-        Some(Box::new(move |commit| {
-            let CleanPool { pool, keep } = &**clean;
-            let make = || -> Result<CleanCheckout, GardenerError> {
-                let scratch = pool.scratch("gate", commit)?;
-                pool.refresh(&scratch, commit, keep)?;
-                let path = scratch.path.clone();
-                let held = Box::new(TestedIn { clean: Arc::clone(clean), scratch });
-                Ok(CleanCheckout { path, held })
-            };
-            make().map_err(pipeline_error)
-        }))
-    }
-}
-
-fn pipeline_error(error: GardenerError) -> PipelineError {
-    match error {
-        GardenerError::Pipeline(error) => error,
-        other => PipelineError::NoTestPlace(other.to_string()),
     }
 }

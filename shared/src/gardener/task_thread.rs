@@ -63,7 +63,7 @@ pub struct RunResources<'a> {
 
 impl<'a> RunResources<'a> {
     fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
-        Saving { repository, run: &self.context.identity.run, task, every: self.save_every }
+        Saving { repository, run: &self.context.identity.run_branch, task, every: self.save_every }
     }
 
     fn task_context<'w>(
@@ -74,13 +74,13 @@ impl<'a> RunResources<'a> {
     ) -> TaskContext<'w> {
         let (repo, place, session) =
             (self.toolbox.main(), repository.top(), Some(&self.context.identity.session));
-        let environment = run_variables(repo, &self.context.identity.run, session, place);
+        let environment = run_variables(repo, &self.context.identity.run_branch, session, place);
         TaskContext {
             run: &self.context,
             dir: repository.top(),
             orphan_lock,
             tools: self.toolbox.server(
-                &[ToolRoot { name: repo, path: place, run: &self.context.identity.run }],
+                &[ToolRoot { name: repo, path: place, run: &self.context.identity.run_branch }],
                 &environment,
             ),
             environment,
@@ -134,8 +134,8 @@ impl<'a> RunResources<'a> {
         for section in self.sections {
             let other_repo = other_repos.iter().find(|other_repo| other_repo.name == section.name);
             let (run, dir) = match other_repo {
-                Some(other_repo) => (&other_repo.identity.run, other_repo.repository.top()),
-                None if section.is_main => (&self.context.identity.run, context.dir),
+                Some(other_repo) => (&other_repo.identity.run_branch, other_repo.repository.top()),
+                None if section.is_main => (&self.context.identity.run_branch, context.dir),
                 None => continue,
             };
             let environment = run_variables(&section.name, run, session, dir);
@@ -156,13 +156,14 @@ impl<'a> RunResources<'a> {
             .iter()
             .find(|other_repo| task.repos.first().is_some_and(|name| other_repo.name.as_str() == name));
         if let Some(other_repo) = first {
-            let (run, place) = (&other_repo.identity.run, other_repo.repository.top());
+            let (run, place) = (&other_repo.identity.run_branch, other_repo.repository.top());
             context.environment.extend(run_variables(&other_repo.name, run, session, place));
         }
         if !other_repos.is_empty() {
             let run_in = |name: &RepoName| {
                 let other_repo = other_repos.iter().find(|other_repo| other_repo.name == *name);
-                other_repo.map_or(&self.context.identity.run, |other_repo| &other_repo.identity.run)
+                other_repo
+                    .map_or(&self.context.identity.run_branch, |other_repo| &other_repo.identity.run_branch)
             };
             let named = context.places.iter().filter(|(name, _)| works_in(task, name));
             let roots: Vec<ToolRoot<'_>> =
@@ -240,7 +241,7 @@ pub(super) fn work(resources: &RunResources<'_>, job: Job<'_>, reports: &SyncSen
     let runner = JobRunner { resources, task, reports, other_repos, events: Vec::new() };
     // During its steps, the task itself watches its branch. After them, the branch is compared like all others.
     let _branch = resources.lanes.map(|lanes| {
-        let branch = resources.context.identity.run.task_branch(&task.id);
+        let branch = resources.context.identity.run_branch.task_branch(&task.id);
         lanes.repository.exempt_ref(&branch.to_ref())
     });
     match kind {
@@ -371,7 +372,7 @@ impl JobRunner<'_, '_> {
             let _ = on_event.send(ThreadReport::News(event));
         });
         resources.equip(&mut context, phase, std::mem::take(other_repos));
-        let tip = Tip::new(lanes.repository, resources.context.identity.run.clone(), commit)?;
+        let tip = Tip::new(lanes.repository, resources.context.identity.run_branch.clone(), commit)?;
         let mut recorder = RunRecorder::at(lanes.repository, resources.context.identity.clone(), tip);
         context.base_counter = resources.base_counter();
         let result = phase::test(&mut context, &mut recorder, phase, before, events);
@@ -390,7 +391,7 @@ fn take_other_repos(context: &mut TaskContext<'_>) -> Vec<OtherRepo> {
 
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
-    tools: &RunResources<'_>,
+    resources: &RunResources<'_>,
     context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
     task: &Task,
@@ -411,7 +412,7 @@ fn run_task(
         is_retried,
     } = start;
     let known_red = match leftovers {
-        Some(other) => tools.test_leftovers(context, recorder, &task.id, other, known_red)?,
+        Some(other) => resources.test_leftovers(context, recorder, &task.id, other, known_red)?,
         None => known_red,
     };
     let tip = recorder.head();

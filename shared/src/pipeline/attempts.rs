@@ -11,7 +11,7 @@ use crate::{
     record::{StepStatus, TaskEvent},
 };
 
-/// The next step of an attempt: one of those that a task goes through, so that a `match` names them all.
+/// The four steps of an attempt. [`Step`] has more, so a `match` of this type needs no arm for the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Call the agent.
@@ -37,12 +37,12 @@ impl Stage {
     }
 }
 
-/// The next step of a task: where it continues, too.
+/// Where a task continues: a step, and the attempt that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextStep {
     /// The attempt number.
     pub attempt: Attempt,
-    /// The next step of it.
+    /// The step.
     pub stage: Stage,
 }
 
@@ -110,21 +110,22 @@ fn one_line(why: &str) -> String {
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// Records that the step was interrupted, without changing files. `violation` is what its child did without
-    /// permission.
+    /// Records that the step was interrupted, without changing files. An interruption has no status of its own: the
+    /// trailer that [`mark_interrupted`] sets tells it from a failed attempt. `violation` is what the step's child did
+    /// without permission.
     pub(super) fn record_interruption(
         &mut self,
-        next: NextStep,
+        attempt: Attempt,
         why: &str,
         violation: Option<&str>,
         expense: Expense,
     ) -> Result<(), PipelineError> {
-        let mut entry = self.entry(Status::ImplementFail, next.attempt);
+        let mut entry = self.entry(Status::ImplementFail, attempt);
         entry.body = violation.map_or_else(Body::default, |violation| Body::new(FAILED, violation));
         entry.trailers = expense.trailers();
         mark_interrupted(&mut entry, why);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, Some(&describe_interruption(why, violation)), expense);
+        self.apply_event(event, Some(&describe_interruption(why, violation)), expense);
         Ok(())
     }
 
@@ -134,7 +135,8 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn record_lost_step(&mut self) -> Result<(), PipelineError> {
         let next = NextStep::after(&self.events);
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
-        let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        let left =
+            StepStatus::find_left(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
         let is_left = |left: &StepStatus| {
             left.attempt == next.attempt && next.stage != Stage::Implement && left.step == next.stage.step()
         };
@@ -142,7 +144,7 @@ impl TaskRun<'_, '_, '_> {
             return Ok(());
         }
         let why = format!("the run ended during the {} step", next.stage.step().as_str());
-        self.record_interruption(next, &why, None, Expense::default())
+        self.record_interruption(next.attempt, &why, None, Expense::default())
     }
 
     /// Refuses a task that was interrupted too often in a row, unless the user asked to retry it.

@@ -13,8 +13,8 @@ use crate::{
     message::Step,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
-        PipelineError, Playback, ReviewPlaces, RunOptions, TestTally, calls::call::file_error,
+        CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
+        Playback, ReviewPlaces, RunOptions, TestTally, UsersPaths, calls::caller::file_error,
     },
     process::{Cancel, OrphanLock, Program},
     record::{RunIdentity, RunRecorder, StepHeading, create_step_log},
@@ -45,7 +45,7 @@ pub struct RunContext<'a> {
     /// Creates worktrees for reviewers.
     pub reviews: Arc<dyn ReviewPlaces + Send>,
     /// The paths with uncommitted changes of the user in the checkout of the run.
-    pub users_paths: Arc<ChangedPaths>,
+    pub users_paths: Arc<UsersPaths>,
     /// A recorded session that is replayed instead of calling agents.
     pub playback: Option<Arc<Playback>>,
 }
@@ -53,7 +53,7 @@ pub struct RunContext<'a> {
 impl RunContext<'_> {
     /// The paths with uncommitted changes of the user in a checkout.
     #[must_use]
-    pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<ChangedPaths> {
+    pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<UsersPaths> {
         let is_in_place = recorder.is_on_run_branch();
         if is_in_place { Arc::clone(&self.users_paths) } else { Arc::default() }
     }
@@ -105,9 +105,23 @@ pub struct TaskContext<'a> {
     pub set_up_denials: Vec<String>,
 }
 
-/// Checks a lane. With `None`, it takes note that tests passed in the lane. With the commit that the task began at and the
-/// tests that are known to fail, it runs the tests there, and returns an error if others fail, too: the lane lacks something.
-pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
+/// How the tests of a task ended in its lane.
+#[derive(Debug, Clone, Copy)]
+pub enum LaneTests<'t> {
+    /// They passed, so the lane has everything that they need.
+    Passed,
+    /// They failed.
+    Failed {
+        /// The commit that the task began at.
+        base: Oid,
+        /// The tests that are known to fail.
+        known: &'t KnownRed,
+    },
+}
+
+/// Checks a lane. After tests that failed, it runs them at the commit that the task began at, and returns an error if other
+/// tests than the known ones fail there, too: the lane lacks something.
+pub type LaneCheck<'a> = Box<dyn FnMut(LaneTests<'_>) -> Result<(), PipelineError> + Send + 'a>;
 
 /// Runs a test command at a commit, and returns how many tests ran there. `None` if it failed and does not say it.
 pub type BaseCounter<'a> = Box<dyn FnMut(Oid, &str) -> Result<Option<TestTally>, PipelineError> + Send + 'a>;

@@ -21,7 +21,7 @@ pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
     agent_call::{AgentCall, FinishedCall},
-    call::{AtLimit, Call, CallObserver, CallReply, Caller, Redaction, ReplyDoubt},
+    caller::{AtLimit, Call, CallObserver, CallReply, Caller, Redaction, ReplyDoubt},
     memory::CallMemory,
     playback::Playback,
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
@@ -29,7 +29,6 @@ pub use calls::{
 pub use checkout::{
     attempt,
     branch::quit_operations,
-    changed_paths::ChangedPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
@@ -37,10 +36,12 @@ pub use checkout::{
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
     test_guard::{FilesBeforeTest, restore_checkout},
+    users_paths::UsersPaths,
     violations::Violations,
 };
 pub use context::{
-    BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,
+    BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, LaneTests, NamedCommand, PreCommit, RunContext,
+    TaskContext,
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};

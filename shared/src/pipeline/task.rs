@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Expense, FinishedCall, IgnoredFiles, KnownRed, NextStep, OtherSpending, PipelineError, Stage,
-    TaskBackground, TaskContext, TestResult, TestsBefore, feedback,
+    TaskBackground, TaskContext, TestsBefore, feedback,
 };
 use crate::{
     agent::{
@@ -13,14 +13,10 @@ use crate::{
         redact::Redactor,
     },
     event::{EventKind, StepChanges, StepReason},
-    history::{Event, FAILED, NO_TEST_COMMAND, REFUSED_BY_HOOK, WorkBase},
+    history::{Event, FAILED, REFUSED_BY_HOOK, WorkBase},
     message::{Body, Status, Step, SubjectParts},
     name::{Attempt, TaskId},
-    pipeline::{
-        calls::call::open_log,
-        steps::test::{GuardedTest, TestSubject, TestsRun},
-    },
-    plan::{Task, TestCommand},
+    plan::Task,
     record::{RunRecorder, StepStatus, TaskEvent},
 };
 
@@ -80,7 +76,7 @@ impl TaskRun<'_, '_, '_> {
     /// Runs steps until the task is complete or has no attempts left.
     pub fn run(&mut self) -> Result<TaskEnd, PipelineError> {
         let end = self.run_steps();
-        StepStatus::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        StepStatus::remove(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
         end
     }
 
@@ -149,69 +145,9 @@ impl TaskRun<'_, '_, '_> {
             && !self.events[known..].iter().any(Event::is_interruption)
         {
             // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
-            let _ = self.record_interruption(next, &error.reason(), None, Expense::default());
+            let _ = self.record_interruption(next.attempt, &error.reason(), None, Expense::default());
         }
         step
-    }
-
-    fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let commands = self.context.run.options.tests_of(self.task);
-        let by = commands.first().map_or("no test command", |first| &first.command);
-        let log = self.create_log(Step::Test, attempt)?;
-        self.announce(Step::Test, attempt, by, &log);
-        let result = if commands.is_empty() {
-            open_log(&self.context.run.home.join(&log), "no test command\n")?;
-            TestResult::without_test(&log)
-        } else {
-            self.run_tests(attempt, &commands, &log)?
-        };
-        let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
-        let mut entry = self.entry(status, attempt);
-        entry.body = result.body;
-        entry.trailers = result.trailers;
-        entry.remark = if commands.is_empty() { NO_TEST_COMMAND } else { "" };
-        let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, result.why.as_deref(), Expense::default());
-        Ok(if result.is_passed { StepOutcome::Passed } else { StepOutcome::Failed })
-    }
-
-    fn run_tests(
-        &mut self,
-        attempt: Attempt,
-        commands: &[TestCommand],
-        log: &str,
-    ) -> Result<TestResult, PipelineError> {
-        self.recorder.forget_worktree();
-        self.context.tidy_other_repos(&self.task.id, attempt)?;
-        let tests = self.place_tests(commands)?;
-        let tested = TestSubject { task: self.task, attempt, tests: &tests, log };
-        let GuardedTest { result, violations } =
-            self.context.test_guarded(self.recorder, &tested, TestsRun::InPlace)?;
-        let judged = result.and_then(|result| self.judge_tests(result, &tested, !violations.is_empty()));
-        match judged {
-            // A known failure excuses a failing test, but not a violation.
-            Ok(result) => Ok(result.with_violations(&violations)),
-            Err(error) => {
-                let next = NextStep { attempt, stage: Stage::Test };
-                if let Some(violation) = violations.in_one_line() {
-                    self.record_interruption(next, &error.reason(), Some(&violation), Expense::default())?;
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn judge_tests(
-        &mut self,
-        result: TestResult,
-        tested: &TestSubject<'_>,
-        is_violation: bool,
-    ) -> Result<TestResult, PipelineError> {
-        let result = self.judged(result)?;
-        if !is_violation && self.task.test_commands.is_empty() {
-            self.require_good_lane(&result)?;
-        }
-        self.context.require_tests(tested, &mut self.tests_before, result)
     }
 
     /// The reason of the last failed attempt, in one line.
@@ -271,17 +207,18 @@ impl TaskRun<'_, '_, '_> {
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why, Expense::default());
+        self.apply_event(event, why, Expense::default());
         Ok(())
     }
 
-    /// Adds a recorded event to the state from which the next step is decided, and reports it.
-    pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
-        self.recorded_with(event, why, expense, StepChanges::default());
+    /// Adds a recorded event to the state from which the next step is decided, writes the session's checkpoint of it, and
+    /// reports it.
+    pub(super) fn apply_event(&mut self, event: Event, why: Option<&str>, expense: Expense) {
+        self.apply_event_with_changes(event, why, expense, StepChanges::default());
     }
 
-    /// Like [`Self::recorded`], with what the step changed.
-    pub(super) fn recorded_with(
+    /// Like [`Self::apply_event`], with what the step changed.
+    pub(super) fn apply_event_with_changes(
         &mut self,
         event: Event,
         why: Option<&str>,
@@ -303,23 +240,20 @@ impl TaskRun<'_, '_, '_> {
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
+    /// Reports that a step begins. `by` is its program or command, which may contain a secret.
     pub(super) fn announce(&mut self, step: Step, attempt: Attempt, by: &str, log: &str) {
+        let by = Redactor::redact(&self.context.run.secrets, by);
         let status = StepStatus {
             pid: std::process::id(),
             step,
             attempt,
-            by: Redactor::redact(&self.context.run.secrets, by),
+            by: by.clone(),
             since: (self.context.run.clock)(),
             log: log.to_owned(),
         };
-        status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let begins = EventKind::StepBegins {
-            name: self.task.name.clone(),
-            attempt,
-            step,
-            by: by.to_owned(),
-            is_phase: false,
-        };
+        status.post(self.recorder.repository(), self.recorder.run_branch(), &self.task.id);
+        let begins =
+            EventKind::StepBegins { name: self.task.name.clone(), attempt, step, by, is_phase: false };
         self.context.emit(&self.task.id, begins);
     }
 

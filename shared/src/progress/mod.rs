@@ -1,11 +1,11 @@
 //! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
 mod merged;
-mod totals;
+mod run_costs;
 mod words;
 
 pub use merged::{MergedRun, tasks_done_by};
-pub use totals::RunTotals;
+pub use run_costs::RunTotals;
 pub use words::RestingState;
 
 use std::collections::HashMap;
@@ -112,7 +112,7 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// Joins a plan and a run.
     #[must_use]
-    pub fn new(plan: Option<&'a Plan>, run: &'a Run, boxes: PlanMarks) -> Self {
+    pub fn new(plan: Option<&'a Plan>, run: &'a Run, marks: PlanMarks) -> Self {
         let histories: HashMap<&TaskId, &TaskHistory> =
             run.tasks.iter().map(|history| (&history.id, history)).collect();
         let planned = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
@@ -123,7 +123,7 @@ impl<'a> Progress<'a> {
                 .as_ref()
                 .and_then(|parent| progress.find(parent))
                 .map_or(0, |parent| parent.depth + 1);
-            progress.push(leaf(task, histories.get(&task.id).copied(), boxes, depth));
+            progress.push(leaf(task, histories.get(&task.id).copied(), marks, depth));
         }
         for history in &run.tasks {
             if !progress.index.contains_key(&history.id) {
@@ -134,8 +134,8 @@ impl<'a> Progress<'a> {
             }
         }
         if let Some(plan) = plan {
-            progress.find_phase_states();
-            progress.find_ready(plan);
+            progress.set_phase_states();
+            progress.set_ready(plan);
         }
         progress
     }
@@ -225,9 +225,9 @@ impl<'a> Progress<'a> {
         self.find(id).map_or(State::Pending, |node| node.state)
     }
 
-    /// A task waits for the dependencies of itself and of its phases, as declared: a phase stands for all its leaves. A
+    /// Sets what each leaf waits for. A task waits for the dependencies of itself and of its phases, as declared: a phase stands for all its leaves. A
     /// leaf is available if it is skipped, or complete on the run's branch.
-    fn find_ready(&mut self, plan: &'a Plan) {
+    fn set_ready(&mut self, plan: &'a Plan) {
         self.broken = self.find_broken();
         let is_there = |task: &Task| {
             self.find(&task.id).is_some_and(|node| node.state == State::Skipped || node.is_landed())
@@ -263,13 +263,13 @@ fn is_unfinished(state: State) -> bool {
 fn leaf<'a>(
     task: &'a Task,
     history: Option<&'a TaskHistory>,
-    boxes: PlanMarks,
+    marks: PlanMarks,
     depth: usize,
 ) -> NodeProgress<'a> {
     let recorded = history
         .map(|history| &history.state)
         .filter(|state| state.commit.is_some() || state.state == State::Forked);
-    let state = match (recorded, task.mark, boxes) {
+    let state = match (recorded, task.mark, marks) {
         (_, Mark::Skipped, PlanMarks::Count) => State::Skipped,
         (Some(TaskState { state, .. }), _, _) => *state,
         (None, Mark::Done, PlanMarks::Count) => State::Complete,
@@ -313,8 +313,8 @@ impl Progress<'_> {
         self.nodes.iter().filter(has_failed).map(|node| node.id.clone()).collect()
     }
 
-    /// Children come after their parents, so that in reverse order every child is done before its parent.
-    fn find_phase_states(&mut self) {
+    /// Sets the states of phases. Children come after their parents, so that in reverse order every child is done before its parent.
+    fn set_phase_states(&mut self) {
         for at in (0..self.nodes.len()).rev() {
             let node = &self.nodes[at];
             let Some(phase) = node.planned.filter(|task| !task.is_leaf()) else {

@@ -84,8 +84,8 @@ pub enum Published {
     Landed,
     /// The target could not be moved. The landing is parked, and later ones are put on top of it.
     Parked(Parking),
-    /// Another process has moved the target.
-    Moved,
+    /// Another process has moved the target. Nothing has landed.
+    TargetChanged,
     /// A branch of another repository cannot be moved, for this reason. Nothing has landed.
     Refused(String),
 }
@@ -105,7 +105,8 @@ pub enum Resolution {
 
 /// Everything that a drain needs from the repository.
 pub trait QueueBackend {
-    /// Repairs what a crash left, and returns the state of the queue.
+    /// Repairs what a crash left, and returns the state of the queue. It may be the last view, if this backend has changed
+    /// nothing since.
     fn repair_and_read(&mut self) -> Result<QueueView, QueueError>;
     /// The commit that the next merge is based on: the target, or the landing parked for it.
     fn tip(&mut self) -> Result<Oid, QueueError>;

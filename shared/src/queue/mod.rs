@@ -6,6 +6,7 @@
 mod advice;
 mod backend;
 mod claim;
+mod delete_branch;
 mod drain;
 mod error;
 mod gate;
@@ -28,6 +29,7 @@ pub use backend::{
     Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
+pub use delete_branch::delete_landed;
 pub use drain::{Drain, DrainRules, waits_for};
 pub use error::{QueueError, UnparkableResolution};
 pub use gate::{Failing, GATES, Gate, GateVerdict};
@@ -46,7 +48,7 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_others_commits,
+    ForeignCommits, GET_BACK, ParkingObstacle, Target, TargetTip, UnparkWay, accept_or_remove_others_commits,
     advice_to_commit_resolved, advice_to_unpark, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};

@@ -50,7 +50,7 @@ pub(super) enum MoveResult {
     /// It must not be moved.
     Refused(Parking),
     /// It was not at the expected commit.
-    Elsewhere,
+    TargetChanged,
 }
 
 /// What is in the way of a parked landing, in the checkout of its target.
@@ -185,14 +185,14 @@ impl<'a> Target<'a> {
             };
             match self.repository.fast_forward(&place, self.into, from, to)? {
                 FastForward::Done => return Ok(MoveResult::Done),
-                _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
+                _ if self.require()?.branch != from => return Ok(MoveResult::TargetChanged),
                 FastForward::Refused(refusal) => {
                     // git's words name only one file, and in its own terms.
                     let obstacle = Self::find_obstacle_at(&place, from, to).ok().flatten();
                     let why = obstacle.as_ref().map_or(refusal, ToString::to_string);
                     return Ok(MoveResult::Refused(self.parking(&why, Some(&place), obstacle)));
                 }
-                FastForward::Overtaken => {}
+                FastForward::BranchChanged => {}
             }
         }
         Ok(MoveResult::Refused(self.parking("its checkouts keep changing", None, None)))
@@ -219,7 +219,7 @@ impl<'a> Target<'a> {
         }
         match self.advance(position.branch, to)? {
             MoveResult::Done => Ok(()),
-            MoveResult::Elsewhere => Err(QueueError::Changing(self.into.clone())),
+            MoveResult::TargetChanged => Err(QueueError::Changing(self.into.clone())),
             MoveResult::Refused(_) => {
                 note_parked(to);
                 self.park(&position, to)
@@ -232,7 +232,7 @@ impl<'a> Target<'a> {
         let swap = RefMove { name: &name, new: Some(to), old: Some(from) };
         match self.repository.move_refs(&[swap], "arborist: land") {
             Ok(()) => Ok(MoveResult::Done),
-            Err(_) if self.require()?.branch != from => Ok(MoveResult::Elsewhere),
+            Err(_) if self.require()?.branch != from => Ok(MoveResult::TargetChanged),
             Err(error) => Err(error.into()),
         }
     }
@@ -387,7 +387,7 @@ pub struct ForeignCommits {
 /// Takes note of what others committed to a target since this process last looked or moved it: the target belongs to the
 /// user too, and their commits are built upon. A target that lost commits is an error, which a person has to handle.
 /// Commits that claim to be this run's are removed, because no gate of this run has tested them.
-pub fn accept_others_commits(
+pub fn accept_or_remove_others_commits(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,

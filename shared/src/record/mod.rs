@@ -6,9 +6,9 @@
 //! |---|---|---|
 //! | `record` | a step that changed no files, such as a test or a review | stay as they are |
 //! | `record_over` | the same, if another process may have committed meanwhile | stay as they are |
-//! | `record_staged` | a step with files that are not in the checkout yet, such as a report | the index is updated, missing files are written |
-//! | `prepare`, `plan_step`, `commit_step` | an agent's step | the index is updated |
-//! | `prepare`, `plan_step`, `finish_step` | the same, if the caller moves the refs of several repositories | the index is updated |
+//! | `record_staged` | a step that changed files: an agent's, or one with a report | the index is updated, missing files are written |
+//! | `prepare`, `plan_step`, `finish_step` | an agent's step whose caller moves the refs, together with those of the call's record | the same |
+//! | `prepare`, `plan_step`, `commit_step` | the same step, if the call could not be recorded | the same |
 //! | `prepare`, `deliver_turn` | a turn of an agent that is still working | the index is updated unless the agent's git holds it |
 //! | `record_run_staged` | the start of a run, or a change of its plan | the index is updated, missing files are written |
 
@@ -18,7 +18,7 @@ mod step_status;
 mod unfinished;
 
 pub use staging::{
-    IndexUpdate, StagedCommit, StepMoves, TurnMark, repair_index, repair_lane_index, staging_mark,
+    IndexUpdate, StagedCommit, StepMoves, TurnMark, repair_index, repair_lane_index, turn_mark_name,
 };
 pub use step_log::{
     CallHeading, LogLink, StepHeading, StepLog, call_opening, command_heading, create_baseline_log,
@@ -126,7 +126,7 @@ pub struct RunWideEvent<'a> {
 #[derive(Debug, Clone)]
 pub struct RunIdentity {
     /// The run's branch, which every message names.
-    pub run: BranchName,
+    pub run_branch: BranchName,
     /// The run's session.
     pub session: SessionId,
     signing: Signing,
@@ -134,8 +134,12 @@ pub struct RunIdentity {
 
 impl RunIdentity {
     /// For a run, with the user's settings for commits.
-    pub fn new(repository: &Repository, run: BranchName, session: SessionId) -> Result<Self, GitError> {
-        Ok(Self { run, session, signing: repository.signing()? })
+    pub fn new(
+        repository: &Repository,
+        run_branch: BranchName,
+        session: SessionId,
+    ) -> Result<Self, GitError> {
+        Ok(Self { run_branch, session, signing: repository.signing()? })
     }
 }
 
@@ -237,8 +241,8 @@ impl<'a> RunRecorder<'a> {
 
     /// The run's branch, which every message names.
     #[must_use]
-    pub fn run(&self) -> &BranchName {
-        &self.identity.run
+    pub fn run_branch(&self) -> &BranchName {
+        &self.identity.run_branch
     }
 
     /// The branch that commits are made on: the run's, or a task's own.
@@ -256,7 +260,7 @@ impl<'a> RunRecorder<'a> {
     /// session's worktree in another repository is treated like the user's checkout.
     #[must_use]
     pub fn is_on_run_branch(&self) -> bool {
-        self.tip.branch == self.identity.run
+        self.tip.branch == self.identity.run_branch
     }
 
     /// Whether worktree and index are known to be equal to the newest commit.
@@ -318,8 +322,12 @@ impl<'a> RunRecorder<'a> {
         self.await_user()?;
         let RunWideEvent { status, words, body, trailers } = event;
         let wording = SubjectParts { name: words, attempt: Attempt(0), max: 0 };
-        let subject =
-            Subject { branch: self.identity.run.clone(), task: None, status, text: wording.text(status) };
+        let subject = Subject {
+            branch: self.identity.run_branch.clone(),
+            task: None,
+            status,
+            text: wording.text(status),
+        };
         let message = self.compose(subject, body, trailers)?.render();
         let commit = NewCommit { tree, parent: self.tip.head, message: &message, author: None };
         let commit = self.repository.write_commit(commit, self.identity.signing)?;
@@ -365,7 +373,7 @@ impl<'a> RunRecorder<'a> {
     fn message(&self, event: TaskEvent<'_>) -> Result<Message, RecordError> {
         let TaskEvent { task, status, text, attempt, remark, body, mut trailers, author: _ } = event;
         let subject = Subject {
-            branch: self.identity.run.clone(),
+            branch: self.identity.run_branch.clone(),
             task: Some(task),
             status,
             text: format!("{text}{remark}"),

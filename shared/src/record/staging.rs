@@ -92,12 +92,13 @@ impl RunRecorder<'_> {
         })
     }
 
-    /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
+    /// Waits while the user commits in this checkout, and returns the refs that will move with the commit of a step, for a
+    /// caller that moves other refs with them.
     pub fn plan_step(&self, staged: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
         self.await_user()?;
         let has_mark = !staged.changes.is_empty() && self.is_on_run_branch();
         let are_written = || self.repository().are_missing(staged.changes);
-        let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
+        let mark = has_mark.then(|| (step_mark_name(self.branch(), self.head(), are_written()), self.head()));
         Ok(StepMoves { branch: self.branch().to_ref(), tip: staged.tip, mark })
     }
 
@@ -131,7 +132,7 @@ impl RunRecorder<'_> {
     }
 
     /// Records the prepared commit of a turn, and updates the index. The agent is still working in the checkout, so nothing is written
-    /// there. If its git holds the index, that stays behind until [`RunRecorder::catch_up`].
+    /// there. If its git holds the index, that stays behind until [`RunRecorder::catch_up_index`].
     pub fn deliver_turn(
         &mut self,
         prepared: PreparedCommit,
@@ -148,8 +149,7 @@ impl RunRecorder<'_> {
     #[must_use]
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
-        let name = || staging_mark(self.branch(), before);
-        self.is_on_run_branch().then(|| TurnMark { name: name(), before })
+        self.is_on_run_branch().then(|| TurnMark { name: turn_mark_name(self.branch(), before), before })
     }
 
     /// Updates the index after a turn, and removes its mark.
@@ -169,7 +169,7 @@ impl RunRecorder<'_> {
     }
 
     /// Updates the index from the tree `before` to the newest commit.
-    pub fn catch_up(&self, before: Oid) -> Result<(), GitError> {
+    pub fn catch_up_index(&self, before: Oid) -> Result<(), GitError> {
         let repository = self.repository();
         repository.stage(&repository.changes(before, self.tree())?)?;
         for mark in repository.list_refs(&[&folder(self.branch())])? {
@@ -218,7 +218,7 @@ impl RunRecorder<'_> {
             return Ok(written);
         }
         let before = self.head();
-        let mark = mark_of(self.branch(), before, self.repository().are_missing(changes));
+        let mark = step_mark_name(self.branch(), before, self.repository().are_missing(changes));
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = other_moves.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
@@ -239,7 +239,7 @@ pub fn repair_index(repository: &Repository, branch: &BranchName, head: Oid) -> 
                 _ if name.starts_with(WRITTEN) => Files::Rewrite,
                 _ => Files::Write,
             };
-            catch_up(repository, branch, mark.target, head, files)?;
+            catch_up_after_crash(repository, branch, mark.target, head, files)?;
         }
         remove_mark(repository, &mark.name, mark.target)?;
     }
@@ -262,8 +262,8 @@ pub fn repair_lane_index(repository: &Repository, head: Oid) -> Result<(), GitEr
     let revisions = ["--first-parent".into(), format!("-n{LANE_COMMITS}"), head.to_string()];
     let commits: Vec<RawCommit> = repository.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
     for earlier in commits.iter().skip(1) {
-        let other_moves: HashSet<Vec<u8>> = repository.staged_since(earlier.id)?.into_iter().collect();
-        behind.extend(ahead.extract_if(|path| !other_moves.contains(path)));
+        let staged_paths: HashSet<Vec<u8>> = repository.staged_since(earlier.id)?.into_iter().collect();
+        behind.extend(ahead.extract_if(|path| !staged_paths.contains(path)));
         if ahead.is_empty() {
             break;
         }
@@ -296,7 +296,7 @@ enum Files {
 }
 
 /// Updates index entries that are still in the old state to `head`, and writes their files.
-fn catch_up(
+fn catch_up_after_crash(
     repository: &Repository,
     branch: &BranchName,
     before: Oid,
@@ -306,8 +306,8 @@ fn catch_up(
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;
     // The changes whose index entries are as in `commit`.
     let unchanged_since = |commit| -> Result<Vec<TreeChange>, GitError> {
-        let other_moves: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
-        Ok(all.iter().filter(|change| !other_moves.contains(&change.path)).cloned().collect())
+        let staged_paths: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
+        Ok(all.iter().filter(|change| !staged_paths.contains(&change.path)).cloned().collect())
     };
     repository.stage(&unchanged_since(before)?)?;
     // Asked again, because the index has just changed.
@@ -324,9 +324,9 @@ fn remove_mark(repository: &Repository, mark: &str, before: Oid) -> Result<(), G
     repository.move_refs_with_default_reason(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
-/// The mark of a turn whose commit follows `before`, until the index contains it.
+/// The name of the mark of a turn whose commit follows `before`, until the index contains it.
 #[must_use]
-pub fn staging_mark(branch: &BranchName, before: Oid) -> String {
+pub fn turn_mark_name(branch: &BranchName, before: Oid) -> String {
     format!("{}{TURN}{before}", folder(branch))
 }
 
@@ -335,7 +335,8 @@ fn folder(branch: &BranchName) -> String {
     format!("refs/arborist/wip/{}/@staging/", branch.component())
 }
 
-fn mark_of(branch: &BranchName, before: Oid, are_files_written: bool) -> String {
+/// The name of the mark of any other commit that follows `before`.
+fn step_mark_name(branch: &BranchName, before: Oid, are_files_written: bool) -> String {
     let kind = if are_files_written { WRITTEN } else { "" };
     format!("{}{kind}{before}", folder(branch))
 }

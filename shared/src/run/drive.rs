@@ -22,8 +22,8 @@ use crate::{
     message::Body,
     name::SessionId,
     pipeline::{
-        BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, Protection,
-        RunContext, StepRunner,
+        BEFORE_THE_RUN, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, Protection, RunContext,
+        StepRunner, UsersPaths,
     },
     process::OrphanLock,
     progress::{PlanMarks, Progress, RunTotals},
@@ -70,7 +70,7 @@ impl OpenRun {
         let programs = reviewers.iter().filter_map(StepRunner::program);
         self.config_guard.watch_reviewers(programs, self.options.reviews_in);
         self.list_copied_files()?;
-        let run = self.scan()?;
+        let run = self.scan_with_unrecorded()?;
         self.refuse_played(self.session(&run))?;
         self.refuse_lost_test_command(planned, selection, &run)?;
         if lanes.is_none() {
@@ -154,7 +154,7 @@ impl OpenRun {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
             None => tip.head,
         };
-        let mut run = self.scan_at(newest)?;
+        let mut run = self.scan_with_unrecorded_at(newest)?;
         compare_elsewhere(&self.workspace.sections, &mut run)?;
         let known_red = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
@@ -228,11 +228,11 @@ impl OpenRun {
     }
 
     /// The paths with uncommitted changes of the user in the checkout in which tasks work.
-    fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<ChangedPaths>, Failure> {
+    fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<UsersPaths>, Failure> {
         let saved = self.saved_checkouts();
         let saved = saved.iter().find(|saved| is_in_place && saved.is_of(&self.repository));
         let paths = saved.map(SavedCheckout::find_unchanged).transpose()?;
-        Ok(Arc::new(ChangedPaths::of(paths.unwrap_or_default())))
+        Ok(Arc::new(UsersPaths::of(paths.unwrap_or_default())))
     }
 
     fn resources<'a>(

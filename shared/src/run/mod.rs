@@ -14,11 +14,11 @@
 //! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `check_baseline`, `closing` |
 
 mod account;
-mod approval;
 mod branch_choice;
 mod caveats;
 mod check_baseline;
 mod closing;
+mod commands_to_approve;
 mod continue_command;
 mod drive;
 mod listener;

@@ -160,19 +160,20 @@ impl OpenRun {
 }
 
 impl OpenRun {
-    /// Reads the state of the run from history, with work on task branches that no record mentions.
-    pub(super) fn scan(&self) -> Result<Run, Failure> {
+    /// Reads the state of the run from history, with work on task branches that no record mentions, and that may be
+    /// forged.
+    pub(super) fn scan_with_unrecorded(&self) -> Result<Run, Failure> {
         if self.has_no_run_commit {
             let scope = RunScope { branch: self.branch.clone(), tip: None };
             return Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?);
         }
-        self.scan_at(self.head)
+        self.scan_with_unrecorded_at(self.head)
     }
 
     /// Reads the state as other commands show it: without work on task branches that no record mentions. In a new run, no
     /// task has been started.
     pub fn scan_recorded(&self) -> Result<Run, Failure> {
-        let mut run = self.scan()?;
+        let mut run = self.scan_with_unrecorded()?;
         forget_unrecorded(&self.repository, &mut run)?;
         if self.request.new_run {
             run.tasks.clear();
@@ -183,13 +184,13 @@ impl OpenRun {
     /// The current tip of the branch, and the state there, as other commands show it.
     pub(super) fn scan_recorded_now(&self) -> Result<(Oid, Run), Failure> {
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
-        let mut run = self.scan_at(tip)?;
+        let mut run = self.scan_with_unrecorded_at(tip)?;
         forget_unrecorded(&self.repository, &mut run)?;
         Ok((tip, run))
     }
 
     /// Reads the state at `tip`, with work on task branches that no record mentions.
-    pub(super) fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
+    pub(super) fn scan_with_unrecorded_at(&self, tip: Oid) -> Result<Run, Failure> {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(tip) };
         let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
         match Run::scan_again(&self.repository, scope, refs, &self.memory) {

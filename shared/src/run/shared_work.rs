@@ -267,11 +267,13 @@ impl OpenRun {
         remote_work.end_landing()?;
         match landed {
             SharedLanding::Done => Ok(()),
-            SharedLanding::Moved(_) | SharedLanding::Overtaken => Err(CoordinationError::MovedAtStart {
-                remote: remote_work.remote(),
-                branch: self.branch.clone(),
+            SharedLanding::TargetChanged(_) | SharedLanding::OtherWorkerLands => {
+                Err(CoordinationError::MovedAtStart {
+                    remote: remote_work.remote(),
+                    branch: self.branch.clone(),
+                }
+                .into())
             }
-            .into()),
         }
     }
 }

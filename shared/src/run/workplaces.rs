@@ -74,6 +74,7 @@ impl OpenRun {
 
     /// Determines which untracked files worktrees get, before the first child process can write to a checkout.
     pub(super) fn list_copied_files(&self) -> Result<(), Failure> {
+        // The first opening of a pool lists them, for all later ones of this process.
         Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         for other in &self.others {
             let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
@@ -287,7 +288,7 @@ impl OpenRun {
         if !is_clean && self.home == self.repository.top() {
             self.save_checkout(&self.repository, "your checkout", listener);
         }
-        let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
+        let ended: Vec<String> = lanes.end_orphans()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
             listener.warn(&format!("ended processes that a crashed run had left: {}", ended.join(", ")));
         }

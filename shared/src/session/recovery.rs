@@ -11,7 +11,7 @@ use crate::{
     message::{Key, Status},
     name::{BranchName, Oid, SessionId, TaskId},
     process::FileLock,
-    record::staging_mark,
+    record::turn_mark_name,
 };
 
 /// How many records are searched, newest first, for the last turn in another repository. Records after it belong to other
@@ -135,7 +135,7 @@ fn move_branch(
     let tip = repository.find_branch(branch)?;
     // Otherwise the branch has moved on, or another process has moved it.
     let Some(before) = tip.filter(|tip| Some(*tip) == parent) else { return Ok(None) };
-    let (name, staging) = (branch.to_ref(), staging_mark(branch, before));
+    let (name, staging) = (branch.to_ref(), turn_mark_name(branch, before));
     let mut moves = Vec::new();
     // The mark first, as when a turn is written.
     if mark == Mark::Wanted && repository.find_ref(&staging)?.is_none() {

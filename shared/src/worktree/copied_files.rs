@@ -216,7 +216,7 @@ impl CopiedFiles {
         }
     }
 
-    fn take_left_out(&self) -> Option<WorktreeNote> {
+    fn take_uncopied_files(&self) -> Option<WorktreeNote> {
         let unnamed = {
             let mut left_out = self.left_out.hold();
             std::mem::take(&mut left_out.unnamed)
@@ -232,9 +232,9 @@ impl CopiedFiles {
 
 /// The files that were not copied since the last call. Each is named once.
 #[must_use]
-pub fn take_left_out() -> Vec<WorktreeNote> {
+pub fn take_uncopied_files() -> Vec<WorktreeNote> {
     let lists: Vec<Arc<CopiedFiles>> = LISTS.hold().values().cloned().collect();
-    lists.iter().filter_map(|list| list.take_left_out()).collect()
+    lists.iter().filter_map(|list| list.take_uncopied_files()).collect()
 }
 
 fn stamp_of(file: &Path) -> Option<ChangeStamp> {

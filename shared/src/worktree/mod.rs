@@ -27,7 +27,7 @@ mod sync;
 mod trash;
 
 pub use choice::{BaseReason, BranchBase, LeaseStart};
-pub use copied_files::take_left_out;
+pub use copied_files::take_uncopied_files;
 pub use error::WorktreeError;
 pub use lease::Lease;
 pub use options::WorktreeOptions;

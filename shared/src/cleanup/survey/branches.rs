@@ -9,8 +9,8 @@ use super::{CleanupFacts, branch_of};
 use crate::{
     cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, Remotes, saved::reflog_time},
     git::{LogLine, RefFacts},
-    name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
-    queue::{Claimant, TICKETS},
+    name::{Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
+    queue::TICKETS,
     record::UnfinishedAttempt,
     worktree::RemainsKind,
 };
@@ -244,32 +244,6 @@ impl CleanupFacts<'_> {
             candidate.unknown.push("what it points at".into());
         }
         candidate
-    }
-
-    /// Adds whether the task is queued, or its target claimed.
-    pub(super) fn add_queue_facts(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
-        if self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
-            candidate.in_use.push(InUse::Queued);
-        }
-        self.add_claim_facts(candidate, run);
-    }
-
-    /// Adds whether a process that may be alive has claimed the target of a run.
-    pub(super) fn add_claim_facts(&self, candidate: &mut Candidate, run: &str) {
-        match self.claims.get(run) {
-            Some(Claimant::Alive(_)) => candidate.in_use.push(InUse::Claim),
-            Some(Claimant::Unreadable) => candidate.unknown.push(format!("who has claimed '{run}'")),
-            Some(Claimant::Dead) | None => {}
-        }
-    }
-
-    pub(super) fn add_worker_facts(&self, candidate: &mut Candidate, branch: &BranchName, task: &TaskId) {
-        let Some(pool) = &self.sweep.pool else { return };
-        match pool.find_worker(branch, task) {
-            Ok(None) => {}
-            Ok(Some(holder)) => candidate.in_use.push(InUse::Lock(holder.to_string())),
-            Err(error) => candidate.unknown.push(format!("whether a process is working on it: {error}")),
-        }
     }
 }
 

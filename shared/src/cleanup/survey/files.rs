@@ -11,10 +11,8 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse},
+    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError},
     git::RefFacts,
-    name::unescaped,
-    process::{FileLock, OrphanLock},
     workspace::PLAN_HINTS,
 };
 
@@ -65,24 +63,6 @@ impl CleanupFacts<'_> {
         let mut found = files_in(&path, what, |name| is_named_by_us(what, name));
         found.retain(|candidate| candidate.path().is_some_and(|path| !tracked.contains(path)));
         Ok(found)
-    }
-
-    /// Who may still write a log: any run at work, or a process that a killed run left.
-    fn find_writer(&self) -> Result<Option<InUse>, String> {
-        let locks = self.sweep.repository.lock_folder();
-        for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(OrphanLock::SUFFIX)) else {
-                continue;
-            };
-            match FileLock::look(&entry.path()) {
-                Ok(None) => {}
-                Ok(Some(_)) => return Ok(Some(InUse::Run(unescaped(run)))),
-                Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
-            }
-        }
-        // This has read the same directory, and knows whether that succeeded.
-        self.left_running.any()
     }
 
     /// Results of gates and caches of histories, which can be computed again.

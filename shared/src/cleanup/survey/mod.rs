@@ -3,6 +3,7 @@
 
 mod branches;
 mod files;
+mod in_use;
 mod refs;
 mod sessions;
 mod worktrees;
@@ -28,7 +29,7 @@ use crate::{
     git::{GitError, OperationInProgress, Worktree, skip_ref},
     history::{CommitSource, Run, RunScope, State},
     name::{BranchName, Oid, SessionId, TASK_REFS, TaskId, unescaped},
-    process::{FileLock, Occupants},
+    process::Occupants,
     queue::{Claimant, QueueClaim, TICKETS},
     record::UnfinishedAttempt,
     session::{SessionReader, SessionState},
@@ -120,40 +121,6 @@ impl<'a> CleanupFacts<'a> {
             facts.claims = QueueClaim::survey(repository, sweep.options.rules.now)?;
         }
         Ok(facts)
-    }
-
-    /// Adds whether the run of a candidate is at work or landing something.
-    fn add_run_facts(&self, candidate: &mut Candidate) {
-        let Some(run) = candidate.run.clone() else {
-            return;
-        };
-        let mut runs = self.runs.borrow_mut();
-        let known = runs.entry(run.clone()).or_insert_with(|| self.find_driver(&run));
-        match known {
-            Ok(active) => candidate.in_use.extend(active.clone()),
-            Err(why) => candidate.unknown.push(why.clone()),
-        }
-    }
-
-    /// Whether a process drives a run, here or where its session is recorded, or is left of it.
-    fn find_driver(&self, run: &str) -> Result<Option<InUse>, String> {
-        for (at, driver) in self.sweep.drivers_of(run).iter().enumerate() {
-            // A run takes the lock `session-…` in the other repositories that it works in.
-            for kind in ["run", "landing", "session"] {
-                let held = FileLock::look(&driver.folder.join(format!("{kind}-{}", driver.run)));
-                if held.map_err(|error| format!("whether '{run}' is active: {error}"))?.is_some() {
-                    return Ok(Some(InUse::Run(unescaped(&driver.run))));
-                }
-            }
-            let left = match at {
-                0 => self.left_running.of_run(run)?,
-                _ => LeftRunning::find(&driver.folder).of_run(&driver.run)?,
-            };
-            if left.is_some() {
-                return Ok(left);
-            }
-        }
-        Ok(None)
     }
 
     /// Connects branches with the candidate worktrees that have them checked out.

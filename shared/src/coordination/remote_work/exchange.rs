@@ -215,7 +215,7 @@ impl RemoteWork {
             self.refresh(&mut known)?;
             known.forget_lost(&self.refs);
         }
-        let Some(held) = known.lander.clone() else { return Ok(SharedLanding::Overtaken) };
+        let Some(held) = known.lander.clone() else { return Ok(SharedLanding::OtherWorkerLands) };
         let free = self.restate(&held, ClaimState::Free, None)?;
         let target = LeasedPush { name: self.refs.target.clone(), new: Some(tip), old: Some(base) };
         let lander =
@@ -259,7 +259,7 @@ impl RemoteWork {
         self.refresh_published(&mut known)?;
         if known.view.lander.as_ref().map(|found| found.commit) != Some(held.commit) {
             known.lander = None;
-            return Ok(SharedLanding::Overtaken);
+            return Ok(SharedLanding::OtherWorkerLands);
         }
         let Some(target) = known.view.target else {
             return Err(CoordinationError::NoTarget {
@@ -275,7 +275,7 @@ impl RemoteWork {
             Some((name, why)) => {
                 Err(CoordinationError::Refused { remote: self.remote(), name: name.clone(), why })
             }
-            None => Ok(SharedLanding::Moved(target)),
+            None => Ok(SharedLanding::TargetChanged(target)),
         }
     }
 

@@ -27,7 +27,7 @@ pub enum FastForward {
     /// It would overwrite something of the user, for this reason. Nothing changed.
     Refused(String),
     /// Meanwhile another branch was checked out, or the branch was moved. Nothing changed.
-    Overtaken,
+    BranchChanged,
 }
 
 /// Settings for a fast-forward: it must not change submodules.
@@ -104,11 +104,11 @@ impl Repository {
         to: Oid,
     ) -> Result<FastForward, GitError> {
         let Some(checkout_repository) = self.at_checkout(place)? else {
-            return Ok(FastForward::Overtaken);
+            return Ok(FastForward::BranchChanged);
         };
         let checkout = Checkout { repository: self, checkout_repository, place, branch };
         if !checkout.is_on_branch()? {
-            return Ok(FastForward::Overtaken);
+            return Ok(FastForward::BranchChanged);
         }
         checkout.prepare(from)?;
         if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
@@ -191,7 +191,7 @@ impl Checkout<'_> {
             return Ok((FastForward::Done, NoteState::Over));
         }
         match self.read_tree(to, from)? {
-            Ok(()) => swapped.map(|_| (FastForward::Overtaken, NoteState::Over)),
+            Ok(()) => swapped.map(|_| (FastForward::BranchChanged, NoteState::Over)),
             Err(why) => Ok((FastForward::Refused(why), NoteState::Needed)),
         }
     }

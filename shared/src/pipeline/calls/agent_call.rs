@@ -20,7 +20,7 @@ use crate::{
     pipeline::{
         ActiveRunner, Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext,
         calls::{
-            call::{AtLimit, Call, CallObserver, CallReply, Caller, reborrow},
+            caller::{AtLimit, Call, CallObserver, CallReply, Caller, reborrow},
             gemini_home,
         },
         context::with_environment,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     agent::ToolServer,
-    pipeline::{PipelineError, calls::call::file_error},
+    pipeline::{PipelineError, calls::caller::file_error},
     safe_files::{self, FileKind, FolderEntry},
 };
 

@@ -13,7 +13,7 @@
 
 pub(super) mod active_runner;
 pub(super) mod agent_call;
-pub(super) mod call;
+pub(super) mod caller;
 pub(super) mod gemini_home;
 pub(super) mod memory;
 pub(super) mod playback;

@@ -21,7 +21,7 @@ use crate::{
     pipeline::{
         ActiveRunner, AgentCall, CallObserver, CallReply, Expense, FinishedCall, OtherRepo, PipelineError,
         TaskContext,
-        calls::call::{EventDispatcher, file_error, reborrow},
+        calls::caller::{EventDispatcher, file_error, reborrow},
     },
     record::call_opening,
     safe_files,

@@ -17,12 +17,13 @@ use crate::{
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
+        ConfigGuard, FileSecrets, UsersIgnoredFiles, UsersPaths,
         checkout::{
-            branch::{BranchAfterChild, is_untouched, quit_operations, restore_branch, save, save_tree},
+            branch::{is_untouched, quit_operations, restore_branch, save, save_tree},
+            folded_commits::{Folded, OwnCommits, find_own_commits},
             guard::CheckoutWatch,
             ignored::copies_in,
-            leftovers::{self, Folded, PrivateHead, WorktreeBefore},
+            leftovers::{self, WorktreeBefore},
             protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
             violations::Violations,
@@ -30,9 +31,6 @@ use crate::{
     },
     record::{AttemptMark, RunRecorder, StagedCommit, UnfinishedAttempt},
 };
-
-/// Why an attempt fails whose private git directory does not tell which commit the files of the worktree belong to.
-const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot be read, so its files may belong to another branch or to an older commit, and commits that it made there may be lost";
 
 /// A checkout in which an attempt has begun.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub struct AttemptCheckout {
     /// The tree of the worktree when the attempt began.
     pub(super) worktree_tree: Oid,
     /// Paths with uncommitted changes.
-    changed_paths: ChangedPaths,
+    users_paths: UsersPaths,
     /// The stamp of the user's index. If it changed, something was staged meanwhile.
     index: Option<Stamp>,
     /// The index, if there were uncommitted changes.
@@ -112,21 +110,21 @@ impl AttemptCheckout {
         repository: &Repository,
         all: &[TreeChange],
     ) -> Result<Option<String>, GitError> {
-        let is_left_out =
-            |change: &&TreeChange| self.adds_ignored(change) && !self.changed_paths.holds(change);
-        let left_out: Vec<TreeChange> = all.iter().filter(is_left_out).cloned().collect();
-        if left_out.is_empty() {
+        let is_ignored =
+            |change: &&TreeChange| self.adds_ignored(change) && !self.users_paths.covers_change(change);
+        let ignored: Vec<TreeChange> = all.iter().filter(is_ignored).cloned().collect();
+        if ignored.is_empty() {
             return Ok(None);
         }
-        repository.stage_as_in(&self.head.to_string(), &left_out)?;
-        let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
+        repository.stage_as_in(&self.head.to_string(), &ignored)?;
+        let paths: Vec<String> = ignored.iter().map(TreeChange::shown).collect();
         let paths = paths.join(", ");
         Ok(Some(format!("the agent added ignored files of yours; they are not committed: {paths}")))
     }
 
     /// Whether a path had uncommitted changes of the user.
     pub(super) fn is_users(&self, path: &[u8]) -> bool {
-        self.changed_paths.has(path)
+        self.users_paths.covers(path)
     }
 
     /// Undoes what was done to the repository since the last look, while the agent is running: the index of git is not
@@ -138,7 +136,7 @@ impl AttemptCheckout {
     /// Undoes what was done to the repository since the last look, after the agent or the hook has ended. From now on the
     /// index of git is trusted again.
     pub(in crate::pipeline) fn restore_after_end(&self) -> Violations {
-        self.watch.end()
+        self.watch.restore_after_child()
     }
 
     /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be
@@ -152,7 +150,7 @@ impl AttemptCheckout {
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
         let is_agents = |change: &TreeChange| {
-            !change.is_gitlink() && !self.changed_paths.holds(change) && !self.adds_ignored(change)
+            !change.is_gitlink() && !self.users_paths.covers_change(change) && !self.adds_ignored(change)
         };
         let changes: Vec<TreeChange> = all.into_iter().filter(is_agents).collect();
         let tree = match changes.len() {
@@ -178,7 +176,7 @@ impl AttemptCheckout {
         found: &[Unreadable],
     ) -> Result<Vec<String>, GitError> {
         let is_known = |found: &&Unreadable| {
-            self.unreadable.contains(&found.path) || self.changed_paths.has(&found.path)
+            self.unreadable.contains(&found.path) || self.users_paths.covers(&found.path)
         };
         let (known, new): (Vec<&Unreadable>, Vec<&Unreadable>) = found.iter().partition(is_known);
         let known = (!known.is_empty()).then(|| leftovers::refusals(&known));
@@ -196,14 +194,14 @@ impl AttemptCheckout {
         }
         // An index with conflicts cannot be written as a tree.
         let found = repository.staged().ok();
-        if !repository.restore_index_entries(before, |path| self.changed_paths.has(path))? {
+        if !repository.restore_index_entries(before, |path| self.users_paths.covers(path))? {
             return Ok(Vec::new());
         }
         let Some(found) = found else { return Ok(Vec::new()) };
         let mut lost: Vec<TreeChange> = repository
             .changes(found, after)?
             .into_iter()
-            .filter(|change| self.changed_paths.holds(change))
+            .filter(|change| self.users_paths.covers_change(change))
             .collect();
         for tree in [self.worktree_tree, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
@@ -224,7 +222,7 @@ impl AttemptCheckout {
 impl AttemptCheckout {
     /// Restores all files and index entries that are not the user's to our last commit, because the worktree was based
     /// on another commit when the agent ended. Its tree `after` is saved on top of that commit. `all` are the changes
-    /// between our last commit and `after`. Returns a message.
+    /// between our last commit and `after`. Returns a violation, so the attempt fails.
     fn put_back_worktree(
         &self,
         recorder: &RunRecorder<'_>,
@@ -233,13 +231,14 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<Option<String>, GitError> {
         let repository = recorder.repository();
-        let is_users = |change: &TreeChange| self.changed_paths.holds(change) || self.adds_ignored(change);
-        let left_out = all.iter().filter(|change| self.adds_ignored(change));
-        let left_out: Vec<TreeChange> =
-            left_out.map(|change| TreeChange { after: None, ..change.clone() }).collect();
-        let saved = match left_out.is_empty() {
+        let is_users =
+            |change: &TreeChange| self.users_paths.covers_change(change) || self.adds_ignored(change);
+        let ignored = all.iter().filter(|change| self.adds_ignored(change));
+        let without_ignored: Vec<TreeChange> =
+            ignored.map(|change| TreeChange { after: None, ..change.clone() }).collect();
+        let saved = match without_ignored.is_empty() {
             true => after,
-            false => repository.tree_with(after, &left_out)?,
+            false => repository.tree_with(after, &without_ignored)?,
         };
         let is_file = |change: &TreeChange| !change.concerns_gitlink() || change.after.is_none();
         let files: Vec<TreeChange> =
@@ -259,7 +258,7 @@ impl AttemptCheckout {
             repository.restore_paths(recorder.tree(), &new)?;
         }
         let staged = repository.staged_since(recorder.head())?.into_iter();
-        let staged = staged.filter(|path| !self.changed_paths.has(path));
+        let staged = staged.filter(|path| !self.users_paths.covers(path));
         let staged: Vec<TreeChange> =
             staged.map(|path| TreeChange { path, before: None, after: None }).collect();
         repository.stage_as_in(&recorder.head().to_string(), &staged)?;
@@ -330,15 +329,15 @@ pub fn begin_attempt(
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
-    // Asked first, because the guard uses the same scan.
+    // Asked before the watch begins: from then on no scan is valid, and git would have to compare all files.
     let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = watched_from.watch(repository);
     let branch_exemption = repository.exempt_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
     let mut unreadable = Vec::new();
-    let (worktree_tree, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
-        (recorder.tree(), None, ChangedPaths::default(), Vec::new())
+    let (worktree_tree, staged_tree, users_paths, left_out) = if is_known_clean || repository.is_clean()? {
+        (recorder.tree(), None, UsersPaths::default(), Vec::new())
     } else {
         let snapshot = repository.take_snapshot()?;
         // Files that git cannot add are the user's, because those of an earlier attempt were moved away. The error comes
@@ -347,10 +346,10 @@ pub fn begin_attempt(
         unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
         let WorktreeSnapshot { tree: worktree_tree, left_out, .. } = snapshot;
         let staged = repository.staged()?;
-        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), worktree_tree, staged)?;
-        (worktree_tree, Some(staged), changed_paths, left_out)
+        let users_paths = UsersPaths::of_checkout(repository, recorder.tree(), worktree_tree, staged)?;
+        (worktree_tree, Some(staged), users_paths, left_out)
     };
-    let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
+    let staged = if users_paths.is_empty() { None } else { repository.find_known_index() };
     let inside = SubmodulesBefore::look(recorder, worktree_tree)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, worktree_tree, staged: staged_tree };
@@ -364,7 +363,7 @@ pub fn begin_attempt(
         head,
         head_tree,
         worktree_tree,
-        changed_paths,
+        users_paths,
         index,
         staged,
         left_out,
@@ -407,7 +406,7 @@ pub fn changes_of_turn(
             return Ok(None);
         }
         let name = save(repository, &checkout.unfinished.name, tip)?;
-        folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
+        folded.push(Folded::find(repository, recorder.head(), tip, name)?);
     }
     if !repository.is_proven(recorder.tree(), after)? {
         return Ok(None);
@@ -446,36 +445,13 @@ pub fn end_attempt(
     });
     let (snapshot, forged) = taken?;
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    let BranchAfterChild { tip, saved, other_base, violations: of_branch } = branch?;
-    violations.extend(of_branch);
+    let mut branch = branch?;
+    violations.extend(std::mem::take(&mut branch.violations));
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     violations.extend(forged.iter().map(words));
-    let (mut folded, mut notes) = (Vec::new(), Vec::new());
-    let mut other_base = other_base;
-    if let Some(private_git) = private_git {
-        let private = (private_git, checkout.head);
-        let work = leftovers::keep_private(repository, private, &checkout.unfinished.name)?;
-        other_base = match work.checked_out {
-            PrivateHead::OnTop => other_base,
-            PrivateHead::Elsewhere(commit) => {
-                violations.add("it switched to another branch or to an older commit".to_owned());
-                other_base.or(Some(commit))
-            }
-            PrivateHead::Unknown => {
-                violations.add(UNKNOWN_HEAD.to_owned());
-                other_base.or(Some(recorder.head()))
-            }
-        };
-        folded.extend(work.folded);
-        notes.extend(work.notes);
-    }
-    match saved {
-        Some(name) if other_base.is_some() => {
-            notes.push(format!("the agent moved its branch; it was restored, and the tip is kept as {name}"));
-        }
-        Some(name) => folded.push(Folded::find(repository, (recorder.head(), tip), name)?),
-        None => {}
-    }
+    let OwnCommits { tip, other_base, folded, violations: of_commits, mut notes } =
+        find_own_commits(recorder, checkout.head, &checkout.unfinished.name, branch, private_git)?;
+    violations.extend(of_commits);
     violations.extend(quit_operations(repository, &checkout.unfinished.name)?);
     violations.extend(checkout.move_unreadable(repository, after, &unreadable)?);
     let mut touched = repository.changes(checkout.worktree_tree, after)?;
@@ -488,7 +464,7 @@ pub fn end_attempt(
     violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
     violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    violations.extend(checkout.changed_paths.restore(
+    violations.extend(checkout.users_paths.restore(
         repository,
         &checkout.unfinished,
         checkout.worktree_tree,
@@ -511,7 +487,7 @@ pub fn end_attempt(
         violations.extend(checkout.restore_after_end());
     }
     let is_all_ours = unreadable.is_empty()
-        && checkout.changed_paths.is_empty()
+        && checkout.users_paths.is_empty()
         && checkout.left_out.is_empty()
         && index.follows(checkout.index);
     let whole_worktree = is_all_ours.then_some((after, index));

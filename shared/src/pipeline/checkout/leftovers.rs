@@ -1,6 +1,5 @@
-//! What an agent can leave besides changed files: repositories inside the worktree, files and folders that git cannot
-//! add, and commits. A snapshot cannot contain such a repository, file or folder, so it is moved out as it is. Commits
-//! are kept under a ref beside the branch.
+//! What an agent can leave that a snapshot cannot contain: repositories inside the worktree, and files and folders that git
+//! cannot add. They are moved out as they are.
 
 use std::{
     collections::BTreeSet,
@@ -11,10 +10,9 @@ use std::{
 };
 
 use crate::{
-    git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange, Unreadable},
-    message::{first_of, visible},
+    git::{GitError, Repository, TreeChange, Unreadable},
+    message::visible,
     name::Oid,
-    pipeline::checkout::branch::save,
     safe_files,
 };
 
@@ -24,8 +22,6 @@ const MOVED_OUT_FOLDER: &str = "arborist-aside";
 const LONGEST_SHOWN: usize = 60;
 /// How many reasons are shown why git cannot add files.
 const MAX_REASONS: usize = 5;
-/// How many saved refs are shown.
-const MAX_SAVED: usize = 3;
 
 /// A worktree before a child ran in it.
 #[derive(Debug, Clone, Copy)]
@@ -191,120 +187,4 @@ fn new_folder(below: &Path) -> io::Result<PathBuf> {
             made => return made.map(|()| folder),
         }
     }
-}
-
-/// What an agent left checked out in its private git directory.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipeline) enum PrivateHead {
-    /// A commit that contains the one that the attempt began with.
-    #[default]
-    OnTop,
-    /// Another commit.
-    Elsewhere(Oid),
-    /// Not known. It may be a commit without the run's.
-    Unknown,
-}
-
-/// What an agent did in its private git directory.
-#[derive(Debug, Default)]
-pub(in crate::pipeline) struct PrivateWork {
-    pub(in crate::pipeline) checked_out: PrivateHead,
-    /// Its commits on top of the one that the attempt began with.
-    pub(in crate::pipeline) folded: Option<Folded>,
-    pub(in crate::pipeline) notes: Vec<String>,
-}
-
-/// Keeps the commits that an agent made in its private git directory under refs. What it changed is in the worktree, so
-/// commits that cannot be kept are only reported. `head` is the commit that the attempt began with.
-pub(in crate::pipeline) fn keep_private(
-    repository: &Repository,
-    (private, head): (&PrivateGit, Oid),
-    attempt: &str,
-) -> Result<PrivateWork, GitError> {
-    let mut work = PrivateWork::default();
-    let taken = private.take_commits(repository);
-    work.checked_out = match private.find_checked_out(repository)? {
-        Some(commit) if repository.is_ancestor(head, commit)? => PrivateHead::OnTop,
-        Some(commit) => PrivateHead::Elsewhere(commit),
-        None if private.is_on_top_of(repository, head) => PrivateHead::OnTop,
-        None => PrivateHead::Unknown,
-    };
-    let PrivateCommits { tip, mut others } = match taken {
-        Ok(commits) => commits,
-        Err(error) => {
-            let words = format!("the commits that the agent made cannot be read, and are not kept: {error}");
-            work.notes.push(words);
-            return Ok(work);
-        }
-    };
-    match tip {
-        Some(tip) if work.checked_out == PrivateHead::OnTop => {
-            let name = save(repository, attempt, tip)?;
-            work.folded = Some(Folded::find(repository, (head, tip), name)?);
-        }
-        Some(tip) if !repository.is_ancestor(tip, head)? => others.push(tip),
-        _ => {}
-    }
-    let names: Result<Vec<String>, GitError> =
-        others.into_iter().map(|other| save(repository, attempt, other)).collect();
-    let names = names?;
-    if !names.is_empty() {
-        let words = format!(
-            "commits and stashes that the agent made outside of its branch are kept as {}",
-            first_of(&names, MAX_SAVED)
-        );
-        work.notes.push(words);
-    }
-    Ok(work)
-}
-
-/// Commits of others that one of our commits folded in.
-#[derive(Debug)]
-pub struct Folded {
-    count: u64,
-    /// The subject of the newest commit.
-    subject: String,
-    /// The ref that keeps them.
-    name: String,
-}
-
-impl Folded {
-    /// Finds the commits that `tip` has and `head` does not have.
-    pub(in crate::pipeline) fn find(
-        repository: &Repository,
-        (head, tip): (Oid, Oid),
-        name: String,
-    ) -> Result<Self, GitError> {
-        let count = repository.distance(tip, head)?.ahead;
-        let commits = repository.load_commits(&[tip])?;
-        let message = commits.first().map(|commit| String::from_utf8_lossy(commit.message()).into_owned());
-        let subject = message.and_then(|message| message.lines().next().map(visible)).unwrap_or_default();
-        Ok(Self { count, subject, name })
-    }
-}
-
-/// A message about folded commits.
-pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
-    let last = folded.last()?;
-    let count: u64 = folded.iter().map(|folded| folded.count).sum();
-    let Folded { subject, name, .. } = last;
-    let others = match folded.len() - 1 {
-        0 => String::new(),
-        others => format!(", and {others} more refs"),
-    };
-    // The agent moved the branch back, so its tip has nothing to fold in.
-    if count == 0 {
-        return Some(format!(
-            "the agent moved its branch back; it was restored, and the agent's tip is kept as {name}{others}"
-        ));
-    }
-    Some(if count == 1 {
-        format!(
-            "1 commit that the run did not make ('{subject}') became part of the task's commit; the original is kept as {name}{others}"
-        )
-    } else {
-        format!(
-            "{count} commits that the run did not make (last '{subject}') became part of the task's commit; the originals are kept as {name}{others}"
-        )
-    })
 }

@@ -6,8 +6,8 @@
 
 pub mod attempt;
 pub(super) mod branch;
-pub(super) mod changed_paths;
 pub(super) mod file_secrets;
+pub(super) mod folded_commits;
 pub(super) mod guard;
 pub(super) mod hook;
 pub(super) mod ignored;
@@ -19,4 +19,5 @@ pub(super) mod review_guard;
 mod submodules;
 pub(super) mod test_guard;
 pub(super) mod turn_snapshots;
+pub(super) mod users_paths;
 pub(super) mod violations;

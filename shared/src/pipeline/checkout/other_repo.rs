@@ -61,7 +61,7 @@ impl TaskRun<'_, '_, '_> {
         let plans = TaskRepo {
             name: None,
             repository: recorder.repository(),
-            run: recorder.run(),
+            run: recorder.run_branch(),
             tip: recorder.tip(),
             base: self.base.tree,
         };
@@ -85,12 +85,12 @@ impl TaskRepo<'_> {
 impl OtherRepo {
     fn of_task(&self) -> TaskRepo<'_> {
         let Self { name, repository, identity, tip, base, .. } = self;
-        TaskRepo { name: Some(name), repository, run: &identity.run, tip, base: base.tree }
+        TaskRepo { name: Some(name), repository, run: &identity.run_branch, tip, base: base.tree }
     }
 
     /// Finds the state that the task's work there is compared with, which may be far back in history.
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
-        let scope = RunScope { branch: self.identity.run.clone(), tip: Some(self.tip.head) };
+        let scope = RunScope { branch: self.identity.run_branch.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, CommitSource::Fresh)?;
         let found = run.find_base(&self.repository, task, self.tip.head)?;
         self.base = found.unwrap_or_else(|| WorkBase::fresh(self.tip.head, self.tip.tree));

@@ -13,7 +13,7 @@ use crate::{
         UsersIgnoredFiles,
         checkout::{
             attempt::{AttemptCheckout, AttemptRules, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
-            leftovers,
+            folded_commits::folded_message,
             protected_files::TaskProtection,
             violations::Violations,
         },
@@ -99,7 +99,7 @@ impl<'r> RepoAttempt<'_, 'r> {
             end_attempt(self.recorder, &self.checkout, turns.violations, self.base.tree, private_git)?;
         self.work.folded.splice(..0, turns.folded);
         if turns.index == IndexUpdate::Behind {
-            self.recorder.catch_up(self.checkout.head_tree)?;
+            self.recorder.catch_up_index(self.checkout.head_tree)?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl<'r> RepoAttempt<'_, 'r> {
 
     /// A message about commits that were folded in here.
     pub(in crate::pipeline) fn folded_message(&self) -> Option<String> {
-        leftovers::folded_message(&self.work.folded).map(|words| self.named(words))
+        folded_message(&self.work.folded).map(|words| self.named(words))
     }
 
     /// Takes the warnings about this work.

@@ -37,8 +37,8 @@ pub(in crate::pipeline) fn begin(
     config_guard: &ConfigGuard,
 ) -> Result<ReviewedCheckout, GitError> {
     let repository = recorder.repository();
-    // If no child ran since the last commit, the checkout is known to be clean. Asked first, because the guard uses the
-    // same scan.
+    // If no child ran since the last commit, the checkout is known to be clean. Asked before the watch begins:
+    // from then on no scan is valid.
     let is_known = recorder.worktree_is_at_tip() || repository.is_known_clean(recorder.tree());
     let watch = config_guard.watch(repository);
     let status = if is_known { None } else { Some(repository.status()?) };
@@ -65,7 +65,7 @@ impl ReviewedCheckout {
         recorder: &RunRecorder<'_>,
         attempt: &str,
     ) -> Result<Violations, GitError> {
-        let mut violations = self.watch.end();
+        let mut violations = self.watch.restore_after_child();
         let is_untouched = !self.watch.is_reached()
             || self.is_clean
                 && (self.is_known_untouched(recorder)?

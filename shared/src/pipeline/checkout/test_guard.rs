@@ -7,7 +7,7 @@ use crate::{
     git::{GitError, KnownIndex, OtherWriters, Repository, TrackedFiles, TreeChange},
     name::Oid,
     pipeline::{
-        ChangedPaths, ConfigGuard, OtherRepo,
+        ConfigGuard, OtherRepo, UsersPaths,
         checkout::{branch, guard::CheckoutWatch, submodules::TestedSubmodules, violations::Violations},
     },
     record::RunRecorder,
@@ -41,8 +41,8 @@ impl Guarded {
         recorder: &RunRecorder<'_>,
         attempt: Option<&str>,
     ) -> Result<Violations, GitError> {
-        let mut violations = self.watch.end();
-        violations.extend(self.places.iter().flat_map(CheckoutWatch::end));
+        let mut violations = self.watch.restore_after_child();
+        violations.extend(self.places.iter().flat_map(CheckoutWatch::restore_after_child));
         if let Some(attempt) = attempt
             && !branch::is_untouched(recorder)?
         {
@@ -64,7 +64,7 @@ pub struct FilesBeforeTest {
 /// The user's checkout before a test, if the user has uncommitted files there.
 #[derive(Debug)]
 struct UsersFiles {
-    paths: Arc<ChangedPaths>,
+    paths: Arc<UsersPaths>,
     worktree: Oid,
     index: Option<Arc<KnownIndex>>,
 }
@@ -75,7 +75,7 @@ impl FilesBeforeTest {
     pub fn read(
         repository: &Repository,
         tree: Oid,
-        users: &Arc<ChangedPaths>,
+        users: &Arc<UsersPaths>,
         other_writers: OtherWriters,
     ) -> Result<Self, GitError> {
         let tracked = repository.read_tracked(tree, other_writers)?;
@@ -130,7 +130,7 @@ impl FilesBeforeTest {
 }
 
 impl UsersFiles {
-    fn read(repository: &Repository, paths: &Arc<ChangedPaths>) -> Result<Self, GitError> {
+    fn read(repository: &Repository, paths: &Arc<UsersPaths>) -> Result<Self, GitError> {
         let worktree = repository.take_snapshot()?.tree;
         // The objects of this tree are the only copy of the user's files.
         repository.hold_objects();
@@ -143,7 +143,7 @@ impl UsersFiles {
         let now = repository.take_snapshot()?.tree;
         let changes = repository.changes(self.worktree, now)?.into_iter();
         let changes: Vec<TreeChange> =
-            changes.filter(|change| self.paths.holds(change) && !change.concerns_gitlink()).collect();
+            changes.filter(|change| self.paths.covers_change(change) && !change.concerns_gitlink()).collect();
         let mut kept = String::new();
         if !changes.is_empty() {
             kept = branch::save_tree(repository, attempt, now, recorder.head())?;
@@ -152,7 +152,7 @@ impl UsersFiles {
         if let Some(index) = &self.index
             && repository.find_known_index().as_ref() != Some(index)
         {
-            repository.restore_index_entries(index, |path| self.paths.has(path))?;
+            repository.restore_index_entries(index, |path| self.paths.covers(path))?;
         }
         if changes.is_empty() {
             return Ok(None);

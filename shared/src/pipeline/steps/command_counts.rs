@@ -11,10 +11,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     pipeline::{
         Counts, FEWER_TESTS, PipelineError, TaskContext, TaskRun, TestResult, TestTally,
-        steps::{
-            counts::ProgramCounts,
-            test::{PlacedTest, TestSubject},
-        },
+        steps::{counts::ProgramCounts, placed_test::PlacedTest, test::TestSubject},
     },
 };
 
@@ -417,7 +414,7 @@ pub struct TestsBefore {
 
 impl TaskContext<'_> {
     /// Fails a passed test step if a command ran fewer tests than before, or skipped more. Records the counts.
-    pub(in crate::pipeline) fn require_tests(
+    pub(in crate::pipeline) fn fail_if_fewer_tests(
         &mut self,
         tested: &TestSubject<'_>,
         before: &mut TestsBefore,
@@ -487,7 +484,7 @@ impl TaskRun<'_, '_, '_> {
         let now = passed.map(|event| CommandCounts::read(&event.body())).unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
         let commands = self.context.run.options.tests_of(self.task);
-        for test in &self.place_tests(&commands)? {
+        for test in &self.place_tests_with_changed_repos(&commands)? {
             let Some(key) = self.context.count_key(test) else { continue };
             let counted = |counts: &CommandCounts| counts.find(&key).filter(|tally| !tally.is_unknown());
             let line = match (counted(&self.tests_before.counts), counted(&now)) {

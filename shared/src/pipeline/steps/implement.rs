@@ -16,7 +16,7 @@ use crate::{
         AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, ProtectedChanges, StepRunner,
         TaskContext, TaskRun,
         attempts::{describe_interruption, mark_interrupted},
-        calls::call::open_log,
+        calls::caller::append_to_log,
         checkout::{
             other_repo,
             repo_attempt::{RepoAttempt, find_violations},
@@ -105,14 +105,14 @@ impl TaskRun<'_, '_, '_> {
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         for denial in &self.context.set_up_denials {
-            open_log(&log, &format!("=== {denial} ===\n"))?;
+            append_to_log(&log, &format!("=== {denial} ===\n"))?;
         }
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             self.note(&words);
         }
         let mut repos = self.begin_in_repos(attempt, other_repos, recorders)?;
         let (task, place, step) = (self.task, self.recorder.repository(), Step::Implement);
-        let mut private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
+        let private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
         if private_git.is_some() {
             repos[0].checkout.unfinished.note_private_git(self.recorder.repository())?;
         }
@@ -143,8 +143,8 @@ impl TaskRun<'_, '_, '_> {
         called.expense.add(expense.usage, expense.time);
         self.context.checkpoints.add_unreported(&called.expense, reported);
         self.events.extend(events);
-        for (repo, turns) in repos.iter_mut().zip(repo_turns) {
-            let private_git = private_git.take();
+        let private_gits = iter::once(private_git).chain(iter::repeat_with(|| None));
+        for ((repo, turns), private_git) in repos.iter_mut().zip(repo_turns).zip(private_gits) {
             repo.end(turns, private_git.as_ref())?;
         }
         let called = self.cut_short(called);
@@ -183,6 +183,7 @@ impl TaskRun<'_, '_, '_> {
         let Some(judgement) = judgement else {
             // As below, the plan's repository is the last.
             repos.iter().rev().try_for_each(RepoAttempt::forget)?;
+            // Always an error: only a call that failed is not judged.
             return called.result.map(|_| StepOutcome::Failed);
         };
         let judgement = judgement.folding(&folded).with_denials(&denials);
@@ -325,7 +326,7 @@ impl TaskRun<'_, '_, '_> {
         };
         // The checkpoint of the step is about the commit that was just made.
         self.recorder.continue_after(recorder);
-        self.recorded_with(event, why.as_deref(), called.expense, changes);
+        self.apply_event_with_changes(event, why.as_deref(), called.expense, changes);
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ pub(super) mod feedback;
 pub(super) mod implement;
 pub(super) mod known_red;
 pub(super) mod observed;
+pub(super) mod placed_test;
 pub(super) mod prompt;
 pub(super) mod protect;
 pub(super) mod report;

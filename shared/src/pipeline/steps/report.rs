@@ -43,7 +43,7 @@ impl TaskRun<'_, '_, '_> {
         let _ = entry.trailers.set(Key::Report, &path);
         let delivery = StagedCommit { tree, tip: self.recorder.head(), changes: &[change], index: None };
         let event = self.recorder.record_staged(entry, delivery, &[])?;
-        self.recorded(event, None, Expense::default());
+        self.apply_event(event, None, Expense::default());
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl TaskRun<'_, '_, '_> {
             "name": self.task.name,
             "result": "pass",
             "retries": attempt.0,
-            "branch": self.recorder.run().as_str(),
+            "branch": self.recorder.run_branch().as_str(),
             "base": self.base.commit.to_string(),
             "steps": steps,
         });

@@ -10,9 +10,8 @@ use crate::{
     message::{Body, Key, Status, Step, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
-        AgentCall, CallReply, ConcurrentChildren, Expense, FinishedCall, IgnoredChanges, NextStep, OtherRepo,
-        PipelineError, ProtectedChanges, ReplyDoubt, Sessions, Stage, StepRunner, TaskContext, TaskRun,
-        Verdict,
+        AgentCall, CallReply, ConcurrentChildren, Expense, FinishedCall, IgnoredChanges, OtherRepo,
+        PipelineError, ProtectedChanges, ReplyDoubt, Sessions, StepRunner, TaskContext, TaskRun, Verdict,
         checkout::{guard::CheckoutWatch, other_repo::TaskRepo, review_guard, violations::Violations},
         steps::{
             background::PromptFiles,
@@ -50,11 +49,23 @@ impl WantedPlace<'_> {
     }
 }
 
+/// The call of a reviewer.
+struct ReviewerAnswer {
+    called: FinishedCall,
+    /// What the reviewer did without permission. The words of a finished answer contain it already.
+    violation: Option<String>,
+}
+
+impl From<FinishedCall> for ReviewerAnswer {
+    fn from(called: FinishedCall) -> Self {
+        Self { called, violation: None }
+    }
+}
+
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let log = self.create_log(Step::Review, attempt)?;
-        let mut violation = None;
-        let called = self.ask_reviewers(attempt, &log, &mut violation)?;
+        let ReviewerAnswer { called, violation } = self.ask_reviewers(attempt, &log)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {
                 let (verdict, words) = verdict_of(reply);
@@ -74,33 +85,27 @@ impl TaskRun<'_, '_, '_> {
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
                 if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
-                    let next = NextStep { attempt, stage: Stage::Review };
-                    self.record_interruption(next, &error.reason(), violation.as_deref(), called.expense)?;
+                    self.record_interruption(attempt, &error.reason(), violation.as_deref(), called.expense)?;
                 }
+                // Always the error of this arm.
                 return called.result.map(|_| StepOutcome::Failed);
             }
         };
-        self.keep_review(attempt, verdict, body, why.as_deref(), &log, called.expense)?;
+        self.record_review(attempt, verdict, body, why.as_deref(), &log, called.expense)?;
         called
             .result
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
-    /// Calls reviewers until one of them answers. If a call is interrupted, `reported` becomes what
-    /// the reviewer did without permission.
-    fn ask_reviewers(
-        &mut self,
-        attempt: Attempt,
-        log: &str,
-        reported: &mut Option<String>,
-    ) -> Result<FinishedCall, PipelineError> {
+    /// Calls reviewers until one of them answers.
+    fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<ReviewerAnswer, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
         self.announce(Step::Review, attempt, &by, log);
         let protected = self.find_protected_in_review()?;
         // The end of an attempt restores these files. Permission may have been taken back since.
         if let Some(refusal) = protected.refusal() {
-            return Ok(rejected(&format!("REJECTED: {refusal}")));
+            return Ok(rejected(&format!("REJECTED: {refusal}")).into());
         }
         // The worktree is filled while git compares the trees, because neither depends on the other.
         let (prompt, mut apart) = thread::scope(|scope| {
@@ -111,20 +116,21 @@ impl TaskRun<'_, '_, '_> {
         });
         let (prompt, file) = (prompt?, self.context.run.home.join(log));
         let mut expense = Expense::default();
-        for tries in 1.. {
+        for try_number in 1.. {
             let time_left = match self.allowance(&expense) {
                 Ok(left) => left,
                 Err(overrun) => {
-                    return Ok(FinishedCall { expense, result: Err(overrun.into()), is_conclusive: false });
+                    let result = Err(overrun.into());
+                    return Ok(FinishedCall { expense, result, is_conclusive: false }.into());
                 }
             };
             // A reviewer that failed may have changed its worktree.
-            let place = if tries == 1 {
+            let place = if try_number == 1 {
                 std::mem::replace(&mut apart, Ok(None))
             } else {
                 WantedPlace::take(self.review_place())
             }?;
-            let (called, violation) =
+            let ReviewerAnswer { called, violation } =
                 self.ask_reviewer(attempt, &chain, time_left, &prompt, &file, place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
             let has_answered =
@@ -137,29 +143,32 @@ impl TaskRun<'_, '_, '_> {
             }
             let called = self.cut_short(FinishedCall { expense, ..answer });
             // An answer contains it already.
-            *reported = violation.filter(|_| called.result.is_err());
+            let violation = violation.filter(|_| called.result.is_err());
             match &called.result {
-                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
+                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. })
+                    if try_number < MAX_TRIES =>
+                {
                     let words = format!(
                         "{}: the reviewer failed; trying again ({} of {MAX_TRIES}): {message}",
                         self.task.id,
-                        tries + 1
+                        try_number + 1
                     );
                     self.context.emit(&self.task.id, EventKind::note(words));
                 }
                 // A failing reviewer says nothing about the work, and calling it once more would not help.
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {
                     let (task, log) = (self.task.id.clone(), log.to_owned());
-                    let error = PipelineError::NoReview { task, log, tries, said: message.clone() };
-                    return Ok(FinishedCall { result: Err(error), ..called });
+                    let error =
+                        PipelineError::NoReview { task, log, tries: try_number, said: message.clone() };
+                    return Ok(FinishedCall { result: Err(error), ..called }.into());
                 }
-                _ => return Ok(called),
+                _ => return Ok(ReviewerAnswer { called, violation }),
             }
         }
         Err(PipelineError::stopped(&self.context.run.cancel))
     }
 
-    /// Calls a reviewer once. Also returns a message about what it did without permission.
+    /// Calls a reviewer once.
     fn ask_reviewer(
         &mut self,
         attempt: Attempt,
@@ -168,7 +177,7 @@ impl TaskRun<'_, '_, '_> {
         prompt: &str,
         log: &Path,
         apart: Option<&ReviewPlace>,
-    ) -> Result<(FinishedCall, Option<String>), PipelineError> {
+    ) -> Result<ReviewerAnswer, PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), Step::Review);
         let session = Sessions::Fresh;
         let agent_call = AgentCall {
@@ -201,12 +210,12 @@ impl TaskRun<'_, '_, '_> {
         self.context.checkpoints.add_unreported(&called.expense, turns.reported);
         self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
         let other_writers = match others_reach {
-            Some(reach) => concurrent_children.since_with_reach(1, reach),
-            None => concurrent_children.since(1),
+            Some(reach) => concurrent_children.since_start_with_reach(ConcurrentChildren::ONE_WATCH, reach),
+            None => concurrent_children.since_start(ConcurrentChildren::ONE_WATCH),
         };
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&other_watches);
-        let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
+        let mut found: Violations = places.flat_map(CheckoutWatch::restore_after_child).collect();
         // The worktree is discarded, so changes matter only if another program could have made them.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
             found.extend(describe_changed_during_review(
@@ -219,7 +228,7 @@ impl TaskRun<'_, '_, '_> {
             found.into_iter().filter(|message| !taken_back.has(message)).collect();
         violations.extend(taken_back);
         self.recorder.forget_worktree();
-        Ok((called, violations.in_one_line()))
+        Ok(ReviewerAnswer { called, violation: violations.in_one_line() })
     }
 
     /// The tracked files that a reviewer in a lane is about to see. Other tasks run at the same time.
@@ -230,7 +239,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
         let is_lane = !self.recorder.is_on_run_branch();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
-        Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.now())?)))
+        Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.at_start())?)))
     }
 
     /// The worktree for a reviewer. A task that primarily works in another repository is reviewed there.
@@ -283,7 +292,7 @@ impl TaskRun<'_, '_, '_> {
         Ok(words)
     }
 
-    fn keep_review(
+    fn record_review(
         &mut self,
         attempt: Attempt,
         verdict: Verdict,
@@ -301,7 +310,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = expense.trailers();
         let _ = entry.trailers.set(Key::ReviewLog, log);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why, expense);
+        self.apply_event(event, why, expense);
         Ok(())
     }
 }

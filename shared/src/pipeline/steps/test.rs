@@ -1,29 +1,26 @@
 //! The test step: runs all test commands of a task in order, with one result. Tests that are known to fail do not count
 //! against the task, and the new tests of a task that is marked red must fail.
-//!
-//! The test commands of a task run in the first repository that it names. The test command of the run also runs in every
-//! other repository that the task has changed, so that nothing is completed or lands untested.
 
 use std::path::{Path, PathBuf};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
     event::EventKind,
-    git::GitError,
-    history::{DENIED, FAILED},
-    message::{Body, Key, Trailers, last_chars},
-    name::{Attempt, Oid, RepoName},
+    history::{DENIED, FAILED, NO_TEST_COMMAND},
+    message::{Body, Key, Status, Step, Trailers, last_chars},
+    name::{Attempt, Oid},
     pipeline::{
-        CommandCounts, ConcurrentChildren, Counts, EXPECTED_FAILURES, KnownRed, PipelineError, TaskContext,
-        TaskRun, TestObservation, TestsBefore,
-        calls::call::{Redaction, open_log, refuse_survivors},
+        CommandCounts, ConcurrentChildren, Counts, EXPECTED_FAILURES, Expense, KnownRed, LaneTests,
+        PipelineError, TaskContext, TaskRun, TestObservation, TestsBefore,
+        calls::caller::{Redaction, append_to_log, open_log_with_heading, refuse_survivors},
         checkout::{
             other_repo::TestedFiles,
             test_guard::{self, FilesBeforeTest},
             violations::Violations,
         },
         context::with_environment,
-        steps::excerpt::describe_failure,
+        steps::{excerpt::describe_failure, placed_test::PlacedTest},
+        task::StepOutcome,
     },
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
@@ -114,7 +111,7 @@ impl TaskContext<'_> {
             if is_in_place { TestsRun::InPlace } else { TestsRun::Apart },
         )?;
         let judged = result
-            .and_then(|result| self.require_tests(&tested, tests_before, result))
+            .and_then(|result| self.fail_if_fewer_tests(&tested, tests_before, result))
             .map(|result| result.with_violations(&violations));
         if let (Err(_), Some(violation)) = (&judged, violations.in_one_line()) {
             self.emit(&phase.id, EventKind::failure(violation));
@@ -132,22 +129,22 @@ impl TaskContext<'_> {
     ) -> Result<GuardedTest, PipelineError> {
         let concurrent_children = ConcurrentChildren::count(recorder.repository());
         let is_in_place = place == TestsRun::InPlace;
-        // Looked at first, because the guard uses the same scan.
+        // Read before the watch begins: from then on no scan is kept, and all names would be read twice.
         let before = is_in_place.then(|| {
             FilesBeforeTest::read(
                 recorder.repository(),
                 recorder.tree(),
                 &self.run.users_paths(recorder),
-                concurrent_children.now(),
+                concurrent_children.at_start(),
             )
         });
         let before = before.transpose()?;
-        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
+        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.at_start())?;
         let guarded = test_guard::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(tested, recorder.head());
         let mark = UnfinishedAttempt::name_of(recorder.branch(), &tested.task.id, tested.attempt);
         let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
-        let other_writers = concurrent_children.since(1);
+        let other_writers = concurrent_children.since_start(ConcurrentChildren::ONE_WATCH);
         let here = before.map(|before| before.restore(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
         let changed =
@@ -172,11 +169,11 @@ impl TaskContext<'_> {
             let key = self.count_key(test);
             sum.add(test, key.as_deref(), &ended, &self.run.secrets);
             if let Some(denial) = denial {
-                open_log(&file, &format!("=== {denial} ===\n"))?;
+                append_to_log(&file, &format!("=== {denial} ===\n"))?;
                 let is_passed = ended.ending.is_success();
                 if is_passed { &mut sum.denials } else { &mut sum.failures }.push(denial);
             }
-            open_log(
+            append_to_log(
                 &file,
                 &format!("=== it {}, after {:.1} s ===\n", ended.ending, ended.took.as_secs_f64()),
             )?;
@@ -217,7 +214,7 @@ impl TaskContext<'_> {
         };
         let words = Redactor::redact(&self.run.secrets, &command.command);
         let words = if placed.is_elsewhere { placed.describe(&words) } else { words };
-        let file = open_log(log, &command_heading(command.kind.as_str(), &words))?;
+        let file = open_log_with_heading(log, &command_heading(command.kind.as_str(), &words))?;
         let limits = self.run.options.test_limits();
         let supervised = Supervised::new(program).limits(Limits { whole: time.or(limits.whole), ..limits });
         let supervised = supervised
@@ -340,20 +337,82 @@ fn kinds(found: impl Iterator<Item = TestKind>) -> String {
 const AS_EXPECTED: &str = "Tests that still fail, as expected";
 
 impl TaskRun<'_, '_, '_> {
+    /// Runs the test step of an attempt, and records its result.
+    pub(in crate::pipeline) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
+        let commands = self.context.run.options.tests_of(self.task);
+        let by = commands.first().map_or("no test command", |first| &first.command);
+        let log = self.create_log(Step::Test, attempt)?;
+        self.announce(Step::Test, attempt, by, &log);
+        let result = if commands.is_empty() {
+            append_to_log(&self.context.run.home.join(&log), "no test command\n")?;
+            TestResult::without_test(&log)
+        } else {
+            self.run_tests(attempt, &commands, &log)?
+        };
+        let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
+        let mut entry = self.entry(status, attempt);
+        entry.body = result.body;
+        entry.trailers = result.trailers;
+        entry.remark = if commands.is_empty() { NO_TEST_COMMAND } else { "" };
+        let event = self.recorder.record(entry, self.recorder.tree())?;
+        self.apply_event(event, result.why.as_deref(), Expense::default());
+        Ok(if result.is_passed { StepOutcome::Passed } else { StepOutcome::Failed })
+    }
+
+    fn run_tests(
+        &mut self,
+        attempt: Attempt,
+        commands: &[TestCommand],
+        log: &str,
+    ) -> Result<TestResult, PipelineError> {
+        self.recorder.forget_worktree();
+        self.context.tidy_other_repos(&self.task.id, attempt)?;
+        let tests = self.place_tests_with_changed_repos(commands)?;
+        let tested = TestSubject { task: self.task, attempt, tests: &tests, log };
+        let GuardedTest { result, violations } =
+            self.context.test_guarded(self.recorder, &tested, TestsRun::InPlace)?;
+        let judged = result.and_then(|result| self.judge_tests(result, &tested, !violations.is_empty()));
+        match judged {
+            // A known failure excuses a failing test, but not a violation.
+            Ok(result) => Ok(result.with_violations(&violations)),
+            Err(error) => {
+                if let Some(violation) = violations.in_one_line() {
+                    self.record_interruption(attempt, &error.reason(), Some(&violation), Expense::default())?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Decides whether the tests passed: with known failures, the mark `red`, the check of the lane and the number of
+    /// tests.
+    fn judge_tests(
+        &mut self,
+        result: TestResult,
+        tested: &TestSubject<'_>,
+        is_violation: bool,
+    ) -> Result<TestResult, PipelineError> {
+        let result = self.excuse_known_red(result)?;
+        if !is_violation && self.task.test_commands.is_empty() {
+            self.require_good_lane(&result)?;
+        }
+        self.context.fail_if_fewer_tests(tested, &mut self.tests_before, result)
+    }
+
     /// Applies known failures and the mark `red` to a result.
-    pub(in crate::pipeline) fn judged(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
+    fn excuse_known_red(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
         if self.task.red {
-            return self.judged_red(result);
+            return self.require_new_failures(result);
         }
         if result.is_passed || !self.known_red.excuses(&result.observed) {
             return Ok(result);
         }
         let body = KnownRed::of(&result.observed).quoted(AS_EXPECTED);
-        Ok(passed(result, body))
+        Ok(as_passed(result, body))
     }
 
     /// Passes if the new tests fail and all others pass.
-    fn judged_red(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
+    fn require_new_failures(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
         // A command that did not run to its end has not shown that a test fails.
         if !result.is_passed && !result.observed.is_red() {
             return Ok(result);
@@ -363,7 +422,7 @@ impl TaskRun<'_, '_, '_> {
         let is_added = |line: &&str| line.starts_with('+') && !line.starts_with("+++");
         let added: Vec<&str> = patch.lines().filter(is_added).collect();
         Ok(match self.known_red.require_new(&result.observed, &added.join("\n")) {
-            Ok(new) => passed(result, new.quoted(EXPECTED_FAILURES)),
+            Ok(new) => as_passed(result, new.quoted(EXPECTED_FAILURES)),
             Err(why) => {
                 let body = Body::new(FAILED, &why).followed_by(result.body);
                 TestResult { is_passed: false, why: Some(why), body, ..result }
@@ -373,13 +432,12 @@ impl TaskRun<'_, '_, '_> {
 
     /// Checks the lane: if the tests also fail without the task's work, and none has passed in the lane yet, the lane
     /// lacks something, and no attempt is used up.
-    pub(in crate::pipeline) fn require_good_lane(
-        &mut self,
-        result: &TestResult,
-    ) -> Result<(), PipelineError> {
+    fn require_good_lane(&mut self, result: &TestResult) -> Result<(), PipelineError> {
         let Some(mut check) = self.context.lane_check.take() else { return Ok(()) };
-        let checked =
-            if result.is_passed { check(None) } else { check(Some((self.base.commit, &self.known_red))) };
+        let checked = check(match result.is_passed {
+            true => LaneTests::Passed,
+            false => LaneTests::Failed { base: self.base.commit, known: &self.known_red },
+        });
         self.context.lane_check = Some(check);
         checked
     }
@@ -387,96 +445,11 @@ impl TaskRun<'_, '_, '_> {
 
 /// Makes a result pass. Its trailers may contain no failures, because readers reject such a commit; the body lists
 /// them.
-fn passed(result: TestResult, body: Body) -> TestResult {
+fn as_passed(result: TestResult, body: Body) -> TestResult {
     const OF_FAILURE: [Key; 4] = [Key::TestPassed, Key::TestFailed, Key::TestSkipped, Key::TestLog];
     let mut trailers = Trailers::default();
     for (key, value) in result.trailers.iter().filter(|(key, _)| !OF_FAILURE.contains(key)) {
         let _ = trailers.set(key, value);
     }
     TestResult { is_passed: true, why: None, body: body.followed_by(result.body), trailers, ..result }
-}
-
-/// A test command and the repository that it runs in.
-#[derive(Debug, Clone)]
-pub(in crate::pipeline) struct PlacedTest {
-    /// The command.
-    pub(in crate::pipeline) test: TestCommand,
-    /// The name of the repository; `None` for the plan's.
-    pub(in crate::pipeline) repo: Option<RepoName>,
-    /// The checkout of that repository. A command that names a tool runs in the tool's directory.
-    pub(in crate::pipeline) dir: PathBuf,
-    /// Whether it runs in another repository than the first that the task names.
-    pub(in crate::pipeline) is_elsewhere: bool,
-}
-
-impl PlacedTest {
-    /// The command, with the name of its repository if that is not the task's first.
-    pub(in crate::pipeline) fn describe(&self, command: &str) -> String {
-        match &self.repo {
-            Some(repo) if self.is_elsewhere => format!("'{command}' in {repo}"),
-            None if self.is_elsewhere => format!("'{command}' in the repository of the plan"),
-            _ => format!("'{command}'"),
-        }
-    }
-}
-
-impl TaskContext<'_> {
-    /// Test commands in the first repository that the task names.
-    pub(in crate::pipeline) fn place_tests(&self, task: &Task, commands: &[TestCommand]) -> Vec<PlacedTest> {
-        let dir = self.place_of(task);
-        let named = |(name, path): &&(RepoName, PathBuf)| {
-            path == dir && task.repos.first().is_some_and(|first| first == name.as_str())
-        };
-        let repo = (dir != self.dir).then(|| self.places.iter().find(named)).flatten();
-        let place = |test: &TestCommand| PlacedTest {
-            test: test.clone(),
-            repo: repo.map(|(name, _)| name.clone()),
-            dir: dir.to_owned(),
-            is_elsewhere: false,
-        };
-        commands.iter().map(place).collect()
-    }
-}
-
-impl TaskRun<'_, '_, '_> {
-    /// The tests of the task, in every repository that it has changed.
-    pub(in crate::pipeline) fn place_tests(
-        &self,
-        commands: &[TestCommand],
-    ) -> Result<Vec<PlacedTest>, GitError> {
-        let context = &self.context;
-        let mut placed = context.place_tests(self.task, commands);
-        let usual = context.run.options.usual_test();
-        let Some(usual) = usual.filter(|usual| context.find_tool(&usual.command).is_none()) else {
-            return Ok(placed);
-        };
-        let tool_dir = |test: &PlacedTest| Some(context.find_tool(&test.test.command)?.dir.clone());
-        let mut tested: Vec<PathBuf> = vec![context.place_of(self.task).to_owned()];
-        tested.extend(placed.iter().filter_map(tool_dir));
-        for (repo, dir) in self.changed_repos()? {
-            if !tested.contains(&dir) {
-                placed.push(PlacedTest { test: usual.clone(), repo, dir, is_elsewhere: true });
-            }
-        }
-        Ok(placed)
-    }
-
-    /// The repositories that the task has changed, and their checkouts. The plan's is only looked at if there are others.
-    fn changed_repos(&self) -> Result<Vec<(Option<RepoName>, PathBuf)>, GitError> {
-        let others = &self.context.other_repos;
-        let changed = others.iter().filter(|other| other.base.tree != other.tip.tree);
-        let changed = changed.map(|other| (Some(other.name.clone()), other.repository.top().to_owned()));
-        let mut changed: Vec<(Option<RepoName>, PathBuf)> = changed.collect();
-        if !others.is_empty() {
-            // The report of the task is written there even if all of its work is elsewhere.
-            let folder = self.context.run.options.report_dir.trim_matches('/');
-            let start = format!("{folder}/{}_run_", self.task.id);
-            let is_report = |path: &[u8]| path.starts_with(start.as_bytes()) && path.ends_with(b".json");
-            let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
-            if changes.iter().any(|change| !is_report(&change.path)) {
-                changed.push((None, self.context.dir.to_owned()));
-            }
-        }
-        Ok(changed)
-    }
 }

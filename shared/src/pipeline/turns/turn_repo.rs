@@ -9,7 +9,7 @@ use crate::{
     pipeline::{
         checkout::{
             attempt::{AttemptCheckout, AttemptWork, changes_of_turn},
-            leftovers::Folded,
+            folded_commits::Folded,
             repo_attempt::other_commit,
             turn_snapshots::TurnSnapshots,
             violations::Violations,

@@ -4,12 +4,12 @@
 use super::{
     Offset,
     asides::is_summary,
-    head::{Checkbox, TaskLine, is_starred},
     ids,
     naming::{FamilyIds, virtual_id},
     outline_builder::Builder,
     prose::{ProseTask, tick_at},
     table,
+    task_line::{Checkbox, TaskLine, is_starred},
 };
 use crate::{name::TaskId, plan::Mark, process::shell_word};
 

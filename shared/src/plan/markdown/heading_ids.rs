@@ -4,13 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PlanLine,
-    head::{TaskLine, checkbox},
-    ids,
+    PlanLine, ids,
     lines::LineKind,
     naming::{id_shape, speaks_of_tasks},
     section::{begins_with_story, phase_label},
     table::property,
+    task_line::{TaskLine, checkbox},
 };
 
 /// Fewer ids of a kind may be names of something else.

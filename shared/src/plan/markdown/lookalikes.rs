@@ -6,7 +6,6 @@ use super::{
     PlanLine,
     asides::is_repetition,
     entry::{Form, Why},
-    head::TaskLine,
     ids,
     lines::LineKind,
     naming::{id_shape, id_shapes},
@@ -15,6 +14,7 @@ use super::{
     section::HeadingSection,
     settle::CanonicalEntry,
     table::cells,
+    task_line::TaskLine,
 };
 use crate::name::TaskId;
 

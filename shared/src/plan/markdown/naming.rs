@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use super::{
     PlanLine,
     entry::{Form, TaskEntry},
-    head::{TaskLine, checkbox},
     ids,
     lines::{self, LineKind},
     outline,
     section::slug,
     settle,
+    task_line::{TaskLine, checkbox},
 };
 use crate::{
     name::TaskId,

@@ -6,12 +6,12 @@ use super::{
     Offset, PlanLine,
     asides::is_check_list,
     entry::{Form, Lead, TaskEntry, Why},
-    head::checkbox,
     naming::counted_level,
     outline_builder::{Reading, outline_with},
     prose::{self, prose_tasks},
     section::{HeadingSection, phase_label},
     table::{Cell, WaveRow},
+    task_line::checkbox,
 };
 use crate::{
     name::TaskId,

@@ -6,7 +6,6 @@ use super::{
     PlanLine,
     asides::{is_history, leads_to_checks},
     entry::{Form, Lead, TICKS, Why},
-    head::{Checkbox, TaskLine, checkbox},
     heading_ids::HeadingIds,
     ids,
     lines::LineKind,
@@ -16,6 +15,7 @@ use super::{
     prose::{ProseTask, ProseTasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
     table,
+    task_line::{Checkbox, TaskLine, checkbox},
 };
 use crate::plan::{Mark, text::SpecFile};
 

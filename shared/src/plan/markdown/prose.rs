@@ -7,10 +7,10 @@ use super::{
     PlanLine,
     asides::has_word,
     entry::TICKS,
-    head::{TaskLine, checkbox},
     lines::{LineKind, marker_number},
     prose_titles::{DONE, Title, label_of, title_of},
     section::{counted_label, phase_label},
+    task_line::{TaskLine, checkbox},
 };
 use crate::plan::Mark;
 

@@ -8,13 +8,13 @@ use super::{
         is_work_list,
     },
     entry::{Form, Lead, TaskEntry, Why},
-    head::ALLOW,
     ids,
     listed::{counted_sections, settle_bullets, settle_rows},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
     status::{is_status_label, status_mark},
+    task_line::ALLOW,
 };
 use crate::{
     message::is_mistyped,

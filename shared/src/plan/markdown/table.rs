@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use super::{
-    Offset, PlanLine,
-    head::{Checkbox, TaskLine, checkbox},
-    ids,
+    Offset, PlanLine, ids,
     keywords::is_needs_label,
     status::{is_status_label, status_mark},
+    task_line::{Checkbox, TaskLine, checkbox},
     tokens::is_phase_word,
 };
 use crate::plan::Mark;

@@ -6,7 +6,6 @@ use super::{
     PlanLine,
     asides::{has_word, is_tracking},
     entry::{Form, TaskEntry},
-    head::ALLOW,
     lines::LineKind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
@@ -17,6 +16,7 @@ use super::{
         story_numbers, story_numbers_of_line, title_words, without_brackets,
     },
     settle::CanonicalEntry,
+    task_line::ALLOW,
 };
 use crate::{
     name::TaskId,

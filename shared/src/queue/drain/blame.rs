@@ -166,11 +166,11 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         }
         match self.publish(base, &[step])? {
-            Published::Moved => {
+            Published::TargetChanged => {
                 self.settle(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
                 Ok(())
             }
-            Published::Refused(why) => self.settle_blocked(ticket, why),
+            Published::Refused(why) => self.settle_refused_elsewhere(ticket, why),
             Published::Landed | Published::Parked(_) => Ok(()),
         }
     }

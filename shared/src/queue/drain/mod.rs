@@ -149,7 +149,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
         if self.rules.policy.is_all_or_nothing()
-            && let Some(why) = self.find_blocked(&view, &batch)
+            && let Some(why) = self.find_not_in_batch(&view, &batch)
         {
             self.refuse_all(&batch, &why)?;
             return Ok(None);
@@ -185,12 +185,12 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     // The target has moved: merge and test again.
-                    Published::Moved => {}
+                    Published::TargetChanged => {}
                     Published::Refused(why) if self.rules.policy.is_all_or_nothing() => {
                         return self.refuse_all(tickets, &why);
                     }
                     Published::Refused(_) if stack.len() > 1 => return self.land_halves(stack),
-                    Published::Refused(why) => return self.settle_blocked(&stack[0].ticket, why),
+                    Published::Refused(why) => return self.settle_refused_elsewhere(&stack[0].ticket, why),
                     Published::Landed | Published::Parked(_) => return Ok(()),
                 },
                 GateVerdict::Red(failing) if self.holds_the_queue(&failing)? => {
@@ -227,13 +227,17 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     /// Settles a ticket that cannot land in another repository.
-    pub(super) fn settle_blocked(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+    pub(super) fn settle_refused_elsewhere(
+        &mut self,
+        ticket: &Ticket,
+        why: String,
+    ) -> Result<(), QueueError> {
         self.store_reason(ticket, HoldReason::Other(why.clone()))?;
         self.settle(ticket, TicketOutcome::Blocked { why });
         Ok(())
     }
 
-    /// The tip of the target. If another process has moved it, the landed tasks are read again.
+    /// The tip of the target. If it is not the one that the landed tasks were read at, the queue is asked for them again.
     fn refresh_base(&mut self) -> Result<Oid, QueueError> {
         let tip = self.backend.tip()?;
         if self.landed_tip == Some(tip) {
@@ -267,7 +271,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     self.batch.clashes.push(describe_clash(ticket, &stack, &conflicts));
                 }
                 Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
-                Merged::Refused(why) => self.settle_blocked(ticket, why)?,
+                Merged::Refused(why) => self.settle_refused_elsewhere(ticket, why)?,
             }
         }
         Ok(stack)
@@ -330,7 +334,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
         let stack = self.backend.record_tests(stack)?;
         let published = self.backend.publish(base, &stack)?;
-        if matches!(published, Published::Moved | Published::Refused(_)) {
+        if matches!(published, Published::TargetChanged | Published::Refused(_)) {
             return Ok(published);
         }
         self.landed_tip = stack.last().map(|step| step.commit);
@@ -400,7 +404,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 
     /// Which wanted tickets are settled or wait for others, so that they are not in the batch.
-    fn find_blocked(&self, view: &QueueView, batch: &[Ticket]) -> Option<String> {
+    fn find_not_in_batch(&self, view: &QueueView, batch: &[Ticket]) -> Option<String> {
         let is_there = |ticket: &Ticket| batch.iter().any(|other| other.task == ticket.task);
         let is_parked = |ticket: &Ticket| matches!(ticket.state, TicketState::Parked { .. });
         let wanted = view.tickets.iter().filter(|ticket| self.is_wanted(ticket));

@@ -31,7 +31,7 @@ impl GitQueue<'_> {
         let entry = LogEntry::new(&ticket, LoggedOutcome::Withdrawn, None, (self.options.clock)());
         let closed = self.stored.remove(&ticket.task);
         self.store.log(self.into, &[entry], closed.as_slice(), OutcomeWritten::New)?;
-        self.forget();
+        self.forget_view();
         Ok(Resolution::Withdrawn)
     }
 

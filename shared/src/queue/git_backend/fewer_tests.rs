@@ -2,7 +2,7 @@
 //! tests were removed or skipped, by a task or in the resolution of a conflict. The merge commit records the numbers, so
 //! that the next landing is compared with them, on whichever machine it is made.
 
-use super::{GitQueue, gating::Answer};
+use super::{GitQueue, run_gates::Answer};
 use crate::{
     git::GitError,
     history::{DENIED, Event},
@@ -180,7 +180,7 @@ impl GitQueue<'_> {
 
     /// Writes the last of these merges again, with the numbers of its tests and with what the sandbox refused to its gates. Its
     /// tree and its parents are those that were tested.
-    pub(super) fn write_gate_notes(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
+    pub(super) fn record_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
         let mut steps = steps.to_vec();
         let Some(last) = steps.last_mut() else { return Ok(steps) };
         let Some(merge) = self.merges.get(&last.commit).cloned() else { return Ok(steps) };

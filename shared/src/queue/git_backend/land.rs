@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    DrainMerge, GitQueue, gating,
+    DrainMerge, GitQueue,
     other_repos::{OtherLanding, OtherMoves},
     parked,
     read_and_repair::landed_in,
+    run_gates,
 };
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
-    git::{RefMove, note_landing},
+    git::note_landing,
     message::{Body, Key, Message, Status, Subject, SubjectParts},
     mutex::MutexExt,
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
         Gate, LandingStep, LoggedOutcome, Published, QueueBackend, QueueError, TargetTip, Ticket,
-        TicketState, store::OutcomeWritten, target::MoveResult,
+        TicketState, delete_branch::delete_unused_branches, store::OutcomeWritten, target::MoveResult,
     },
 };
 
@@ -154,7 +155,7 @@ impl GitQueue<'_> {
     }
 
     /// Moves the target and verifies it, or parks the landing.
-    pub(super) fn land(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
+    pub(super) fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
         let Some(last) = steps.last() else {
             return Ok(Published::Landed);
         };
@@ -162,10 +163,10 @@ impl GitQueue<'_> {
         // Read before the commits of others are looked at: one that appears after this makes `advance` fail, so nothing
         // lands on a commit that was not looked at. The check of a parked landing needs the last view until here.
         let position = self.position()?;
-        self.look_at_target()?;
-        self.forget();
+        self.take_in_others_commits()?;
+        self.forget_view();
         if position.tip() != base {
-            return Ok(Published::Moved);
+            return Ok(Published::TargetChanged);
         }
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
@@ -173,7 +174,7 @@ impl GitQueue<'_> {
         let _checkouts = self.options.memory.other_checkouts.hold();
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,
-            OtherMoves::Overtaken => return Ok(Published::Moved),
+            OtherMoves::TargetChanged => return Ok(Published::TargetChanged),
             OtherMoves::Refused(why) => return Ok(Published::Refused(why)),
         };
         let tasks: Vec<TaskId> = steps.iter().map(|step| step.ticket.task.clone()).collect();
@@ -185,17 +186,17 @@ impl GitQueue<'_> {
         };
         match published {
             SharedLanding::Done => {}
-            SharedLanding::Moved(to) => {
+            SharedLanding::TargetChanged(to) => {
                 self.target().follow(to)?;
-                self.forget();
-                return Ok(Published::Moved);
+                self.forget_view();
+                return Ok(Published::TargetChanged);
             }
-            SharedLanding::Overtaken => return Err(QueueError::LandedElsewhere(self.into.clone())),
+            SharedLanding::OtherWorkerLands => return Err(QueueError::LandedElsewhere(self.into.clone())),
         }
-        // The moment of landing. If the process is killed after it, `recover` in `read_and_repair.rs` finds the merge
+        // The moment of landing. If the process is killed after it, `repair_and_read` finds the merge
         // commits on the target, and does the rest.
         match self.target().advance(position.branch, last.commit)? {
-            MoveResult::Elsewhere => Ok(Published::Moved),
+            MoveResult::TargetChanged => Ok(Published::TargetChanged),
             MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
                 self.land_elsewhere(&moves)?;
@@ -215,7 +216,7 @@ impl GitQueue<'_> {
                 self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
                 if self.options.merge.delete_branches {
-                    self.delete_branches(steps)?;
+                    delete_unused_branches(self.repository, steps)?;
                 }
                 Ok(Published::Landed)
             }
@@ -227,7 +228,7 @@ impl GitQueue<'_> {
     fn list_gate_results(&self, steps: &[LandingStep]) -> Result<Vec<(String, Oid)>, QueueError> {
         let trees: Vec<Oid> = steps.iter().filter_map(|step| self.trees.get(&step.commit).copied()).collect();
         let gates = steps.iter().flat_map(|step| &step.gates);
-        let names = gates.flat_map(|gate| trees.iter().map(move |tree| gating::ref_of(gate, *tree)));
+        let names = gates.flat_map(|gate| trees.iter().map(move |tree| run_gates::ref_of(gate, *tree)));
         let mut results = BTreeMap::new();
         for name in names {
             let found = self.repository.find_ref(&name)?;
@@ -271,20 +272,5 @@ impl GitQueue<'_> {
         }
         self.add_landed(&now, base, last, &found);
         Ok(now)
-    }
-
-    /// Deletes branches that are at the commit that landed and are not checked out.
-    fn delete_branches(&self, steps: &[LandingStep]) -> Result<(), QueueError> {
-        for step in steps {
-            let branch = step.ticket.scope.task_branch(&step.ticket.task);
-            let name = branch.to_ref();
-            if self.repository.find_branch(&branch)? == Some(step.ticket.source)
-                && self.repository.checkouts_of(&branch)?.is_empty()
-            {
-                let delete = RefMove { name: &name, new: None, old: Some(step.ticket.source) };
-                self.repository.move_refs(&[delete], "arborist: landed")?;
-            }
-        }
-        Ok(())
     }
 }

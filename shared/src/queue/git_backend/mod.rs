@@ -2,7 +2,6 @@
 
 mod do_again;
 mod fewer_tests;
-mod gating;
 mod guarded_refs;
 mod land;
 mod other_repos;
@@ -13,20 +12,21 @@ mod resolution_review;
 mod resolutions;
 mod resolve_by_agent;
 mod resolve_by_person;
+mod run_gates;
 
-pub use gating::GateResults;
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
 pub use resolve_by_person::{Handover, OtherFiles, opened_for};
+pub use run_gates::GateResults;
 
 use std::{collections::HashMap, path::Path};
 
-use gating::GateRecord;
 use land::MergedTree;
 use other_repos::{MergedElsewhere, OtherLanding, words_of_absent};
 use read_and_repair::{KnownRun, Seen};
+use run_gates::GateRecord;
 
 use super::{
     EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published, QueueBackend,
@@ -132,13 +132,14 @@ impl<'a> GitQueue<'a> {
         Ok(tree)
     }
 
-    /// Discards the last view, because something is about to change.
-    fn forget(&mut self) {
+    /// Discards the last view, because something is about to change. Until then, what other processes change in the queue is
+    /// not noticed.
+    fn forget_view(&mut self) {
         self.seen = None;
     }
 
     fn write(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        self.forget();
+        self.forget_view();
         let old = self.stored.get(&ticket.task);
         let written = self.store.write(&[(old, ticket.clone())])?;
         self.stored.extend(written.into_iter().map(|stored| (stored.ticket.task.clone(), stored)));
@@ -163,7 +164,7 @@ impl<'a> GitQueue<'a> {
         if landed.is_empty() {
             return Ok(());
         }
-        self.forget();
+        self.forget_view();
         let time = (self.options.clock)();
         let entries: Vec<LogEntry> = landed
             .iter()
@@ -185,12 +186,13 @@ impl<'a> GitQueue<'a> {
     }
 }
 
+// A longer method only calls the one of the same name that stands in the file of its subject, such as `publish` in `land.rs`.
 impl QueueBackend for GitQueue<'_> {
     fn repair_and_read(&mut self) -> Result<QueueView, QueueError> {
         if let Some(seen) = &self.seen {
             return Ok(seen.view.clone());
         }
-        self.recover()
+        self.repair_and_read_uncached()
     }
 
     fn tip(&mut self) -> Result<Oid, QueueError> {
@@ -244,7 +246,7 @@ impl QueueBackend for GitQueue<'_> {
         gates: &[Gate],
         remembered: RememberedResults,
     ) -> Result<GateVerdict, QueueError> {
-        self.ask_all(commit, gates, remembered)
+        self.run_gates(commit, gates, remembered)
     }
 
     fn take_gate_runs(&mut self) -> usize {
@@ -252,19 +254,19 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
-        self.find_landings_since(ticket)
+        self.landings_since(ticket)
     }
 
     fn is_known_to_fail_on_target(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        self.is_known_to_fail(commit, gate)
+        self.is_known_to_fail_on_target(commit, gate)
     }
 
     fn record_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
-        self.write_gate_notes(steps)
+        self.record_tests(steps)
     }
 
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
-        self.land(base, steps)
+        self.publish(base, steps)
     }
 
     fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError> {
@@ -301,7 +303,7 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
-        self.try_to_resolve(ticket)
+        self.resolve(ticket)
     }
 
     fn report(&mut self, event: QueueEvent) {

@@ -156,7 +156,7 @@ pub(super) enum OtherMoves {
     /// They can, each to this commit.
     Ready(Vec<(OtherTarget, Oid)>),
     /// Another process has moved one of them.
-    Overtaken,
+    TargetChanged,
     /// One of them cannot be moved, for this reason.
     Refused(String),
 }
@@ -228,7 +228,7 @@ impl OtherTarget {
                 MoveResult::Done => return Ok(()),
                 MoveResult::Refused(parking) => return Err(unfinished(parking.why)),
                 // A child process may have moved it.
-                MoveResult::Elsewhere => drop(self.repository.restore_ref(&self.branch.to_ref())?),
+                MoveResult::TargetChanged => drop(self.repository.restore_ref(&self.branch.to_ref())?),
             }
         }
         Err(unfinished("another process keeps moving it".into()))
@@ -296,7 +296,7 @@ impl GitQueue<'_> {
         for (name, (from, to)) in planned {
             let target = self.require_target(&name)?;
             if target.head != from {
-                return Ok(OtherMoves::Overtaken);
+                return Ok(OtherMoves::TargetChanged);
             }
             if let Some(why) = target.repository.find_obstacle(&target.branch, from, to)? {
                 let why = format!("'{}' in {name} cannot be moved: {why}", target.branch);

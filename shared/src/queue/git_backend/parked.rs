@@ -70,7 +70,7 @@ impl GitQueue<'_> {
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
         let words = format!("the parked landing of '{}' is not used: {why}{kept}", self.into);
         (self.on_event)(QueueEvent::Note { words });
-        self.forget();
+        self.forget_view();
         // If another process parks something else at this moment, it is not trusted either.
         let position = self.target().require()?;
         Ok(if position.parked.is_some_and(is_known) { position } else { position.without_parked() })
@@ -96,7 +96,7 @@ impl GitQueue<'_> {
             before = commit;
         }
         let counted = self.gate_runs;
-        let verdict = self.ask_all(parked, &gates, RememberedResults::Any)?;
+        let verdict = self.run_gates(parked, &gates, RememberedResults::Any)?;
         self.gate_runs = counted;
         if let GateVerdict::Red(failing) | GateVerdict::Broken(failing) = verdict {
             return reject(format!("{}; log: {}", failing.why, failing.log));
@@ -137,7 +137,7 @@ impl GitQueue<'_> {
         let branches = self.find_branches(&names)?;
         let known = self.run_at(branch, branches, &names)?;
         for ParkedLanding { ticket, .. } in &landings {
-            let fresh = self.refreshed(ticket, &known)?;
+            let fresh = self.refresh(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;
             let withheld = match &fresh.state {
                 TicketState::Withheld { why } => Some(why.to_string()),

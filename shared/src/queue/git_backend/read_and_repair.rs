@@ -10,7 +10,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, QueueBackend, QueueError, QueueEvent, QueueView, RecentTries,
-        StoredTicket, TargetTip, Ticket, TicketState, WithheldReason, accept_others_commits,
+        StoredTicket, TargetTip, Ticket, TicketState, WithheldReason, accept_or_remove_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket_facts::{TicketFacts, judge},
@@ -47,7 +47,7 @@ struct Listing {
 
 impl GitQueue<'_> {
     /// Reads the queue again, closes what has landed, and updates tickets to their branches and tasks.
-    pub(super) fn recover(&mut self) -> Result<QueueView, QueueError> {
+    pub(super) fn repair_and_read_uncached(&mut self) -> Result<QueueView, QueueError> {
         let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
         self.stored = own.collect();
@@ -73,7 +73,8 @@ impl GitQueue<'_> {
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
-                    let fresh = self.refreshed(&ticket, &known)?;
+                    let fresh = self.refresh(&ticket, &known)?;
+                    self.save_outdated_resolution(&ticket, &fresh)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
                     let fresh = match &fresh.state {
                         TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
@@ -108,7 +109,7 @@ impl GitQueue<'_> {
         let position = self.target().find_among(&refs)?;
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
         let position = self.checked(position)?;
-        self.look_at_target()?;
+        self.take_in_others_commits()?;
         let mut tickets = read_tickets(tickets);
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
@@ -120,10 +121,10 @@ impl GitQueue<'_> {
         Ok(Listing { tickets, branches, names, position })
     }
 
-    /// Reports commits of others on the target.
-    pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
+    /// Accepts commits of others on the target, and reports them. Forged ones are removed.
+    pub(super) fn take_in_others_commits(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for found in accept_others_commits(self.repository, (self.into, self.scope), session)? {
+        for found in accept_or_remove_others_commits(self.repository, (self.into, self.scope), session)? {
             (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())
@@ -210,21 +211,27 @@ impl GitQueue<'_> {
         };
         match self.target().advance(position.branch, parked)? {
             MoveResult::Refused(parking) => Ok(Some(parking)),
-            MoveResult::Done | MoveResult::Elsewhere => Ok(None),
+            MoveResult::Done | MoveResult::TargetChanged => Ok(None),
         }
     }
 
     /// The ticket with its current state: its branch may have grown, or its task may no longer be complete.
-    pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
+    pub(super) fn refresh(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let facts = self.find_facts(ticket, known, tip)?;
         let may_land = facts.trouble.is_none() && facts.withheld.is_none();
         let fresh = Ticket { state: judge(&ticket.state, facts), ..ticket.clone() };
         let Some(source) = tip.filter(|tip| may_land && *tip != ticket.source) else { return Ok(fresh) };
-        let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
-        persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
         Ok(Ticket { source, held: None, tries: Vec::new(), resolved: None, has_persons_work: false, ..fresh })
+    }
+
+    /// Saves a person's resolution that [`Self::refresh`] has taken out of a ticket.
+    pub(super) fn save_outdated_resolution(&self, before: &Ticket, after: &Ticket) -> Result<(), QueueError> {
+        match before.resolved.filter(|_| before.has_persons_work && after.source != before.source) {
+            Some(resolved) => self.save(before, resolved).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// What this drain knows about a ticket, whose branch is at `tip`.
@@ -320,7 +327,7 @@ const MAX_LANDINGS: usize = 64;
 
 impl GitQueue<'_> {
     /// The landings on the target that the source of a ticket does not contain, oldest first.
-    pub(super) fn find_landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
+    pub(super) fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
         let tip = self.tip()?;
         let line = ["--first-parent".into(), tip.to_string(), format!("^{}", ticket.source)];
         let mut found = Vec::new();

@@ -69,12 +69,12 @@ impl GitQueue<'_> {
         let guarded = self.guarded_refs(ticket)?;
         let place = work.scratch.repository.clone();
         let concurrent_children = ConcurrentChildren::count(&place);
-        let before = place.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
+        let before = place.read_tracked(self.repository.tree_of(commit)?, concurrent_children.at_start())?;
         let reach = OthersReach::begin(place.top());
         let watch = self.options.config_guard.watch(&place);
         let reply = self.call(work, &ticket.task, &prompt, REVIEW);
-        let mut violations = watch.end();
-        let company = concurrent_children.since_with_reach(1, reach);
+        let mut violations = watch.restore_after_child();
+        let company = concurrent_children.since_start_with_reach(ConcurrentChildren::ONE_WATCH, reach);
         // The worktree is discarded, so changes matter only if another program could have made them.
         if company == OtherWriters::Others {
             violations.extend(describe_changed_during_review(&place.look_again(&before, company)?));

@@ -74,7 +74,7 @@ impl AgentWork<'_> {
 
 impl GitQueue<'_> {
     /// Lets the resolver try, or withdraws the ticket so that the task is done again.
-    pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+    pub(super) fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let ticket = self.merge_again(ticket)?;
         let TicketState::Conflict { onto, .. } = ticket.state else {
             return Ok(Resolution::Resolved);
@@ -227,7 +227,7 @@ impl GitQueue<'_> {
         let guarded = self.guarded_refs(ticket)?;
         let watch = self.options.config_guard.watch(&work.scratch.repository);
         let reply = self.call(work, &ticket.task, &prompt, RESOLVE);
-        let mut violations = watch.end();
+        let mut violations = watch.restore_after_child();
         violations.extend(self.restore_refs(ticket, &guarded)?);
         if let Some(own) = work.scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;

@@ -336,7 +336,7 @@ impl QueueBackend for World {
             self.parked = None;
         }
         if self.top() != base {
-            return Ok(Published::Moved);
+            return Ok(Published::TargetChanged);
         }
         let last = steps.last().unwrap().commit;
         if self.is_in_the_way {

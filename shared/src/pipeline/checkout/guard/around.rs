@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    copy::{FileState, PathStates},
-    surface::{WatchMode, WatchedItem},
+    restore_watched_files::{FileState, PathStates},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::git::{Config, Repository};
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    copy::{RunningChildren, WatchedCopy},
-    surface::{WatchMode, WatchedItem},
+    restore_watched_files::{RunningChildren, WatchedCopy},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::{
     git::{Repository, move_aside},

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::surface::{self, WatchMode, WatchedItem};
+use super::watched_files::{self, WatchMode, WatchedItem};
 use crate::{
     git::{PlantedRepository, Repository, find_module_dirs},
     message::visible,
@@ -30,12 +30,12 @@ pub(super) fn items(repository: &Repository) -> Vec<WatchedItem> {
 }
 
 fn of_repo(repository: &Repository, git_dir: PathBuf) -> Vec<WatchedItem> {
-    let mut items = surface::items(&git_dir, &INNER);
+    let mut items = watched_files::items(&git_dir, &INNER);
     for module in find_module_dirs(&git_dir) {
-        items.extend(surface::items(&module, &INNER));
+        items.extend(watched_files::items(&module, &INNER));
     }
     if has_includes(&git_dir.join("config")) {
-        let named = surface::named_by_module(repository, &git_dir).into_iter();
+        let named = watched_files::named_by_module(repository, &git_dir).into_iter();
         let named = named.filter(|path| !path.starts_with(&git_dir));
         items.extend(named.map(|path| WatchedItem { path, watch_mode: WatchMode::InnerFile }));
     }

@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    copy::{FileState, PathStates, RunningChildren, WatchedCopy},
+    restore_watched_files::{FileState, PathStates, RunningChildren, WatchedCopy},
     scripts::CommandWords,
-    surface::{self, WatchMode},
+    watched_files::{self, WatchMode},
 };
 use crate::{
     git::{Repository, find_state_folder, remove_at_end},
@@ -66,7 +66,7 @@ pub fn find_changed_since_kill(repository: &Repository) -> Vec<PathBuf> {
         return Vec::new();
     }
     let common_dir = &repository.common_dir;
-    let items = surface::shared(repository, &CommandWords::default());
+    let items = watched_files::shared(repository, &CommandWords::default());
     let now = WatchedCopy::take(items, vec![common_dir.clone()], common_dir.clone(), RunningChildren::None);
     let now = digests_of(now.states());
     let mut changed = Vec::new();

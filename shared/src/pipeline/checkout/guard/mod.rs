@@ -2,17 +2,17 @@
 //! share, and the files that connect a worktree with its repository.
 
 mod added_submodules;
-mod agent_files;
 mod around;
-mod copy;
+mod home_settings;
 mod ignored_settings;
 mod inner_repos;
 mod killed_runs;
 mod links;
 mod operations;
+mod restore_watched_files;
 mod scripts;
-mod surface;
 mod watch;
+mod watched_files;
 mod worktree_folders;
 
 use std::{
@@ -22,15 +22,15 @@ use std::{
 };
 
 use added_submodules::{CheckoutLinks, Modules};
-use agent_files::AgentFiles;
-use copy::{PathStates, RunningChildren, WatchedCopy};
+use home_settings::AgentFiles;
 pub use inner_repos::move_planted_git;
 pub use killed_runs::find_changed_since_kill;
 use links::Links;
+use restore_watched_files::{PathStates, RunningChildren, WatchedCopy};
 use scripts::CommandWords;
-use surface::{WatchMode, WatchedItem};
 pub(in crate::pipeline) use watch::CheckoutWatch;
 pub use watch::ConcurrentChildren;
+use watched_files::{WatchMode, WatchedItem};
 use worktree_folders::BesideWorktrees;
 
 use crate::{
@@ -164,7 +164,7 @@ impl ConfigGuard {
     #[must_use]
     pub fn list_scripts(&self, repository: &Repository) -> BTreeSet<PathBuf> {
         let reviewers = Arc::clone(&self.repos().reviewers);
-        let (mut found, of_reviewers) = surface::scripts_in(repository, &reviewers);
+        let (mut found, of_reviewers) = watched_files::scripts_in(repository, &reviewers);
         found.extend(of_reviewers);
         found
     }
@@ -196,7 +196,7 @@ impl ConfigGuard {
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<CheckoutWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
-        let violations: Violations = watches.iter().flat_map(CheckoutWatch::end).collect();
+        let violations: Violations = watches.iter().flat_map(CheckoutWatch::restore_after_child).collect();
         (ended, violations.in_one_line())
     }
 
@@ -212,7 +212,7 @@ fn lock(state: &Mutex<RepoState>) -> MutexGuard<'_, RepoState> {
 /// Copies what is watched for one worktree: its git directory, the folder of hooks in the worktree, and the `.git` file
 /// that leads to the repository, which a child could replace by a repository with its own configuration.
 fn own(repository: &Repository, reviewers: &CommandWords, running_children: RunningChildren) -> WatchedCopy {
-    let mut items = surface::own(repository, reviewers);
+    let mut items = watched_files::own(repository, reviewers);
     let top = repository.worktree.clone();
     items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), watch_mode: WatchMode::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
@@ -230,13 +230,13 @@ impl RepoState {
         let common_dir = &repository.common_dir;
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
         // In the user's checkouts, only these connections are restored while agents work elsewhere.
-        let connections = surface::users(repository).into_iter().map(|item| item.path);
+        let connections = watched_files::users(repository).into_iter().map(|item| item.path);
         let beside = BesideWorktrees::find(repository);
-        let inside = inside.chain(connections).chain(surface::log_folders(repository));
+        let inside = inside.chain(connections).chain(watched_files::log_folders(repository));
         let inside = inside.chain(beside.known().clone());
-        let inside = inside.chain(surface::users_scripts(repository, reviewers)).collect();
-        let mut items = surface::shared(repository, reviewers);
-        items.extend(beside.known().iter().cloned().map(surface::folder));
+        let inside = inside.chain(watched_files::users_scripts(repository, reviewers)).collect();
+        let mut items = watched_files::shared(repository, reviewers);
+        items.extend(beside.known().iter().cloned().map(watched_files::folder));
         let mut before = WatchedCopy::take(items, inside, common_dir.clone(), running_children);
         // A change that could not be undone must not be accepted as the initial state of the next attempt.
         let outside = before.keep_outside(outside);
@@ -251,7 +251,7 @@ impl RepoState {
         let beside = Some(beside);
         Self {
             running_children: 0,
-            reach: Some(ChildReach::begin(surface::real_git_dirs(common_dir))),
+            reach: Some(ChildReach::begin(watched_files::real_git_dirs(common_dir))),
             before,
             place,
             modules,

@@ -12,13 +12,13 @@ use std::{
 use super::{
     ARE_GUARDS_ON, GuardMember, GuardedRepos, RepoState,
     added_submodules::Modules,
-    agent_files::AgentWatch,
-    copy::{RunningChildren, WatchedCopy},
+    home_settings::AgentWatch,
     ignored_settings::IgnoredSettings,
     inner_repos::{move_planted_git, take_out_gitlinks},
     lock, own,
+    restore_watched_files::{RunningChildren, WatchedCopy},
     scripts::CommandWords,
-    surface,
+    watched_files,
 };
 use crate::{
     git::{
@@ -107,7 +107,7 @@ impl CheckoutWatch {
             own: own(repository, &reviewers, running_children),
             modules: Modules::find(&repository.git_dir),
             settings: IgnoredSettings::find(repository, &reviewers.settings, running_children),
-            gitlinks: surface::known_gitlinks(repository),
+            gitlinks: watched_files::known_gitlinks(repository),
             special,
             repository: repository.clone(),
             reach: Mutex::new(reach),
@@ -125,8 +125,9 @@ impl CheckoutWatch {
     }
 
     /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
-    /// it started have ended. From now on the index can be trusted again.
-    pub fn end(&self) -> Violations {
+    /// it started have ended. From now on the index can be trusted again. It may be called again, for example after filters
+    /// of the checkout ran.
+    pub fn restore_after_child(&self) -> Violations {
         // The child writes no more, so scans of the worktree are reused again, at first by what restores it.
         drop(self.work_place.hold().take());
         self.run.iter().for_each(RunWatch::leave);
@@ -161,7 +162,7 @@ impl CheckoutWatch {
     }
 
     fn restore_files(&self) -> Vec<String> {
-        surface::open_folders(&self.repository);
+        watched_files::open_folders(&self.repository);
         let mut found = self.own.restore();
         found.extend(self.modules.move_new());
         found
@@ -328,6 +329,9 @@ pub struct ConcurrentChildren<'r> {
 }
 
 impl<'r> ConcurrentChildren<'r> {
+    /// The number of watches of a child that works in one worktree.
+    pub const ONE_WATCH: usize = 1;
+
     /// Call this before the child is watched.
     #[must_use]
     pub fn count(repository: &'r Repository) -> Self {
@@ -336,9 +340,9 @@ impl<'r> ConcurrentChildren<'r> {
         Self { repository, running_children, begun, has_others: repository.has_other_runs() }
     }
 
-    /// Whether other processes are running now.
+    /// Whether other processes were running when they were counted.
     #[must_use]
-    pub fn now(self) -> OtherWriters {
+    pub fn at_start(self) -> OtherWriters {
         if self.running_children == 0 && !self.has_others {
             OtherWriters::Alone
         } else {
@@ -346,17 +350,18 @@ impl<'r> ConcurrentChildren<'r> {
         }
     }
 
-    /// Whether other processes were running since then. `own` is the number of watches that belong to the child itself.
+    /// Whether other processes were running at any time since they were counted. `own_watches` is the number of watches that
+    /// began for the child itself.
     #[must_use]
-    pub fn since(self, own: usize) -> OtherWriters {
-        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
-        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
+    pub fn since_start(self, own_watches: usize) -> OtherWriters {
+        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own_watches;
+        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.at_start() }
     }
 
-    /// Like [`Self::since`], but children of this process that could not write files in the worktree do not count.
+    /// Like [`Self::since_start`], but children of this process that could not write files in the worktree do not count.
     #[must_use]
-    pub fn since_with_reach(self, own: usize, reach: OthersReach) -> OtherWriters {
+    pub fn since_start_with_reach(self, own_watches: usize, reach: OthersReach) -> OtherWriters {
         let is_possible = self.has_others || self.repository.has_other_runs() || reach.is_reached();
-        if is_possible { self.since(own) } else { OtherWriters::Alone }
+        if is_possible { self.since_start(own_watches) } else { OtherWriters::Alone }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     around::{folders_around, targets_of},
-    surface::{WatchMode, WatchedItem},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::{
     git::{copy_aside, is_own_exclude, move_aside, runs_nothing},

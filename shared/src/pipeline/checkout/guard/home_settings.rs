@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    copy::{RunningChildren, WatchedCopy},
-    surface::{WatchMode, WatchedItem},
+    restore_watched_files::{RunningChildren, WatchedCopy},
+    watched_files::{WatchMode, WatchedItem},
 };
 use crate::{
     agent::{ProtectedKind, ProtectedPath},

@@ -27,7 +27,7 @@ use crate::{
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
-    worktree::{Scratch, take_left_out},
+    worktree::{Scratch, take_uncopied_files},
 };
 
 /// How many results are kept in refs.
@@ -88,7 +88,7 @@ impl GateResults {
 
 impl GitQueue<'_> {
     /// Runs the gates in order, up to the first that does not pass.
-    pub(super) fn ask_all(
+    pub(super) fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
@@ -136,7 +136,7 @@ impl GitQueue<'_> {
             Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => result,
             _ => {
                 self.gate_runs += 1;
-                self.run(gate, &place)?
+                self.run_gate(gate, &place)?
             }
         };
         self.results.insert(key, result.clone());
@@ -144,7 +144,11 @@ impl GitQueue<'_> {
     }
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
-    pub(super) fn is_known_to_fail(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+    pub(super) fn is_known_to_fail_on_target(
+        &mut self,
+        commit: Oid,
+        gate: &Gate,
+    ) -> Result<bool, QueueError> {
         let Some(GatePlace { tree, .. }) = self.find_gate_place(gate, commit)? else { return Ok(false) };
         let since = (self.options.clock)() - BELIEVED;
         Ok(match self.results.get(&(tree, gate.key())) {
@@ -194,7 +198,7 @@ impl GitQueue<'_> {
         })
     }
 
-    fn run(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
+    fn run_gate(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
         let GatePlace { other, commit, tree } = gate_place;
         let (pool, commit, tree) = (self.gate_pool(gate_place)?, *commit, *tree);
         let is_repeated = self.results.contains_key(&(tree, gate.key()));
@@ -205,13 +209,13 @@ impl GitQueue<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.merge.keep)?;
-        for note in take_left_out() {
+        for note in take_uncopied_files() {
             (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
         }
         let place = scratch.repository.clone();
         // Changes by the user's own set-up commands are intended, so look only now.
         let concurrent_children = ConcurrentChildren::count(&place);
-        let before = scratch.repository.read_tracked(tree, concurrent_children.now())?;
+        let before = scratch.repository.read_tracked(tree, concurrent_children.at_start())?;
         let program = Program::located("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
@@ -249,7 +253,9 @@ impl GitQueue<'_> {
             None => judge(gate, &ended),
         };
         let touched = match answer {
-            Answer::Green => place.look_again(&before, concurrent_children.since(1))?.shown(),
+            Answer::Green => place
+                .look_again(&before, concurrent_children.since_start(ConcurrentChildren::ONE_WATCH))?
+                .shown(),
             Answer::Red | Answer::Broken => Vec::new(),
         };
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };

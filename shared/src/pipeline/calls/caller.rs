@@ -253,7 +253,7 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let opening = call_opening(self.runner, format, &Redactor::redact(self.secrets, &prompt));
-        let log = open_log(&log_path, &opening)?;
+        let log = open_log_with_heading(&log_path, &opening)?;
         let mut dispatcher =
             EventDispatcher::new(self.on_event, reborrow(&mut self.observer), &mut tally, self.secrets);
         let (dispatcher_ref, reader_ref) = (&mut dispatcher, &mut reader);
@@ -296,7 +296,7 @@ impl Caller<'_> {
         let ending = format!("{words}\n{}", ended.ending);
         let denial = describe_denials(&ending, self.confinement.as_ref());
         if let Some(denial) = &denial {
-            open_log(&log_path, &format!("=== {denial} ===\n"))?;
+            append_to_log(&log_path, &format!("=== {denial} ===\n"))?;
         }
         if let Some(denial) = denial.as_ref().filter(|_| may_be_denied) {
             (self.on_event)(EventKind::step_note(denial));
@@ -370,8 +370,13 @@ impl<'h> EventDispatcher<'h> {
     }
 }
 
+/// Appends words to a log, beginning on a line of their own.
+pub(in crate::pipeline) fn append_to_log(path: &Path, words: &str) -> Result<(), PipelineError> {
+    open_log_with_heading(path, words).map(drop)
+}
+
 /// Opens a log, and appends a heading to it on a line of its own.
-pub(in crate::pipeline) fn open_log(path: &Path, heading: &str) -> Result<File, PipelineError> {
+pub(in crate::pipeline) fn open_log_with_heading(path: &Path, heading: &str) -> Result<File, PipelineError> {
     let open = || -> std::io::Result<File> {
         let mut log = safe_files::open_log(path)?;
         let mut last = [b'\n'];

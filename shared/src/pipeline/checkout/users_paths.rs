@@ -10,11 +10,11 @@ use crate::{
     record::UnfinishedAttempt,
 };
 
-/// The paths that differed from the branch.
+/// The paths with uncommitted changes of the user: those that differed from the branch when the agent began.
 #[derive(Debug, Default)]
-pub struct ChangedPaths(BTreeSet<Vec<u8>>);
+pub struct UsersPaths(BTreeSet<Vec<u8>>);
 
-impl ChangedPaths {
+impl UsersPaths {
     /// These paths.
     #[must_use]
     pub fn of(paths: BTreeSet<Vec<u8>>) -> Self {
@@ -36,10 +36,10 @@ impl ChangedPaths {
         worktree: Oid,
         staged: Oid,
     ) -> Result<Self, GitError> {
-        let mut changed_paths = Self::of_worktree(repository, branch, worktree)?;
+        let mut found = Self::of_worktree(repository, branch, worktree)?;
         let staged = repository.changes(branch, staged)?;
-        changed_paths.0.extend(staged.into_iter().map(|change| change.path));
-        Ok(changed_paths)
+        found.0.extend(staged.into_iter().map(|change| change.path));
+        Ok(found)
     }
 
     /// Whether nothing differed.
@@ -50,14 +50,14 @@ impl ChangedPaths {
 
     /// Whether a change touches the user's paths.
     #[must_use]
-    pub fn holds(&self, change: &TreeChange) -> bool {
-        self.has(&change.path)
+    pub fn covers_change(&self, change: &TreeChange) -> bool {
+        self.covers(&change.path)
     }
 
     /// Whether this path is the user's, or cannot exist together with one that is: it is below a file of the user, or
     /// takes the place of a folder with a file of the user.
     #[must_use]
-    pub fn has(&self, path: &[u8]) -> bool {
+    pub fn covers(&self, path: &[u8]) -> bool {
         let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
         let below = [path, b"/"].concat();
         let is_folder = self.0.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
@@ -75,7 +75,8 @@ impl ChangedPaths {
         changes: &[TreeChange],
     ) -> Result<Violations, GitError> {
         let mut violations = Violations::default();
-        let touched: Vec<TreeChange> = changes.iter().filter(|change| self.holds(change)).cloned().collect();
+        let touched: Vec<TreeChange> =
+            changes.iter().filter(|change| self.covers_change(change)).cloned().collect();
         if touched.is_empty() {
             return Ok(violations);
         }
