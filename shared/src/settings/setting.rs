@@ -52,13 +52,13 @@ pub(super) const MODEL_NAME: &str = "the name of a model, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds, 0 or more";
 pub(super) const POSITIVE_SECONDS: &str = "a number of seconds, 1 or more";
 
-/// Defines a key. `expected` is left out if its kind says which values it accepts.
+/// Defines a key. `expected` is left out if its kind says which values it accepts, and `variable` if the key has a `*`.
 macro_rules! setting {
-    (@expected) => { None };
-    (@expected $expected:expr) => { Some($expected) };
+    (@optional) => { None };
+    (@optional $value:expr) => { Some($value) };
     {
         key: $key:literal,
-        variable: $variable:expr,
+        $(variable: $variable:expr,)?
         kind: $kind:expr,
         $(expected: $expected:expr,)?
         default: $default:expr,
@@ -66,9 +66,9 @@ macro_rules! setting {
     } => {
         $crate::settings::Setting {
             key: $key,
-            variable: $variable,
+            variable: $crate::settings::setting::setting!(@optional $($variable)?),
             kind: $kind,
-            expected: $crate::settings::setting::setting!(@expected $($expected)?),
+            expected: $crate::settings::setting::setting!(@optional $($expected)?),
             default: $default,
             about: $about,
         }
