@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkerName,
+    ClaimState, CoordinationError, TaskClaim, WorkOptions,
     claim::{ClaimRefs, LARGEST_CLAIM},
 };
 use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
-    name::{Oid, TaskId},
+    name::{Oid, TaskId, WorkerName},
     plan::Plan,
 };
 
