@@ -192,17 +192,17 @@ impl PrivateGit {
     /// Lets a child find the private directory in the place of the real one.
     pub fn grant(&self, confinement: &mut Confinement) {
         let replace = |path: PathBuf, by: PathBuf, is_writable| ReplacedPath { path, by, is_writable };
-        confinement.replace(replace(self.shared_objects(), self.common_dir.join("objects"), false));
+        confinement.replaced.push(replace(self.shared_objects(), self.common_dir.join("objects"), false));
         if !self.is_folder {
             confinement.add(self.git_dir());
-            confinement.replace(replace(self.link.clone(), self.gitfile(), false));
+            confinement.replaced.push(replace(self.link.clone(), self.gitfile(), false));
             return;
         }
-        confinement.replace(replace(self.link.clone(), self.git_dir(), true));
+        confinement.replaced.push(replace(self.link.clone(), self.git_dir(), true));
         // The checkouts of submodules lead there.
         let modules = self.common_dir.join("modules");
         if safe_files::kind_of(&modules) == Some(FileKind::Folder) {
-            confinement.replace(replace(self.link.join("modules"), modules, false));
+            confinement.replaced.push(replace(self.link.join("modules"), modules, false));
         }
     }
 
