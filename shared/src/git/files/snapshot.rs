@@ -241,7 +241,7 @@ impl Repository {
         checked("reset", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
     }
 
-    /// The paths of the user's index that differ from `commit`.
+    /// The paths of the index that differ from a commit or a tree.
     pub fn staged_since(&self, commit: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
         let paths = command.arg(commit.to_string()).stdout()?;

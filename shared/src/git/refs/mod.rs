@@ -160,13 +160,6 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether a branch was ever at exactly this commit, according to its reflog.
-    pub fn was_at(&self, branch: &BranchName, commit: Oid) -> Result<bool, GitError> {
-        let ended = self.git("reflog").args(["show", "--format=%H", &branch.to_ref(), "--"]).finish()?;
-        let id = commit.to_string();
-        Ok(ended.status.success() && String::from_utf8_lossy(&ended.stdout).lines().any(|line| line == id))
-    }
-
     /// The target of the ref with this full name, if it exists.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         if let Some(found) = self.find_ref_in_files(name) {

@@ -306,12 +306,6 @@ impl Repository {
         Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
     }
 
-    /// The paths whose index entries differ from `tree`.
-    pub fn staged_since_tree(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
-        let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
-        Ok(names_of(&command.arg(tree.to_string()).stdout()?))
-    }
-
     /// The paths that are in `new` and not in `old`.
     pub fn added(&self, old: Oid, new: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let changes = self.changes(self.tree_of(old)?, self.tree_of(new)?)?;
