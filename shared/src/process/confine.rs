@@ -23,31 +23,23 @@ use super::{
     rights::drop_rights_of_root,
     sandbox_exec,
 };
-use crate::safe_files;
+use crate::{safe_files, words::words};
 
-/// What enforces a [`Confinement`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ConfinementBackend {
-    /// Rules of the kernel that only add rights: nothing below a granted folder can be closed again.
-    #[default]
-    Landlock,
-    /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
-    Bwrap,
-    /// A profile for `sandbox-exec` on macOS. Only supervised programs can be run with it.
-    SandboxExec,
+words! {
+    /// What enforces a [`Confinement`].
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum ConfinementBackend {
+        /// Rules of the kernel that only add rights: nothing below a granted folder can be closed again.
+        #[default]
+        Landlock = "landlock",
+        /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
+        Bwrap = "bwrap",
+        /// A profile for `sandbox-exec` on macOS. Only supervised programs can be run with it.
+        SandboxExec = "sandbox-exec",
+    }
 }
 
 impl ConfinementBackend {
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Landlock => "landlock",
-            Self::Bwrap => "bwrap",
-            Self::SandboxExec => "sandbox-exec",
-        }
-    }
-
     /// Those that this system may have, the strongest first.
     #[must_use]
     pub const fn of_system() -> &'static [Self] {

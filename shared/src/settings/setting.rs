@@ -119,29 +119,21 @@ macro_rules! settings {
 /// Defines the words that a setting can have, as an enum.
 macro_rules! choices {
     ($(#[$doc:meta])* $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$meta])* $variant,)*
+        $crate::words::words! {
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+            pub enum $name { $($(#[$meta])* $variant = $word,)* }
         }
 
         impl $name {
             /// All words.
             pub const WORDS: &[&str] = &[$($word),*];
-
-            /// The value of the setting.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
         }
 
         impl $crate::settings::value::FromValue for $name {
             fn from_value(value: &$crate::settings::value::Value) -> Option<Self> {
                 match value {
-                    $($crate::settings::value::Value::Text(text) if text == $word => Some(Self::$variant),)*
+                    $crate::settings::value::Value::Text(text) => Self::of_word(text),
                     _ => None,
                 }
             }
