@@ -254,10 +254,7 @@ struct Stage {
 /// Parses `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message
 /// NUL`.
 fn parse_conflicts(printed: &[u8]) -> Result<Vec<MergeConflict>, GitError> {
-    let unexpected = || GitError::UnexpectedOutput {
-        command: "merge-tree".into(),
-        what: "a record of another form".into(),
-    };
+    let unexpected = || GitError::unexpected("merge-tree", "a record of another form");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut fields = printed.split(|b| *b == 0).skip(1);
     let mut stages = Vec::new();

@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    git::{Config, GitCommand, GitError, Repository, command::checked},
+    git::{Config, GitCommand, GitError, Repository},
     name::{BranchName, ObjectFormat, Oid},
     process::{Cancel, Confinement, ProcessError, ReplacedPath, within},
     safe_files::{self, FileKind},
@@ -342,9 +342,9 @@ impl PrivateGit {
         let new = new.args(["--objects", "--no-object-names"]).args(&names).arg(format!("^{}", self.base));
         let new = new.stdout()?;
         let packed = self.reading(repository, "pack-objects", &folders).args(["--stdout", "-q"]);
-        let packed = checked("pack-objects", packed.finish_with(&new)?)?;
+        let packed = packed.stdout_with(&new)?;
         let write = repository.change_with("unpack-objects", &LARGE_BLOBS).args(["-q", "--strict"]);
-        checked("unpack-objects", write.finish_with(&packed)?).map(drop)
+        write.stdout_with(&packed).map(drop)
     }
 
     /// A git command of the real repository that also finds the agent's objects.
