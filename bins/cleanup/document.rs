@@ -281,7 +281,8 @@ impl SavedDocument {
 }
 
 fn kinds(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": CandidateKind::ALL.map(CandidateKind::as_str) })
+    let words: Vec<&str> = CandidateKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    json_schema!({ "type": "string", "enum": words })
 }
 
 fn verdicts(_: &mut SchemaGenerator) -> Schema {

@@ -55,7 +55,7 @@ pub(super) struct SweepArgs {
 }
 
 fn topics() -> PossibleValuesParser {
-    PossibleValuesParser::new(Topic::ALL.map(Topic::as_str))
+    PossibleValuesParser::new(Topic::ALL.iter().map(|topic| topic.as_str()))
 }
 
 /// The settings of each repository that decide where something is deleted.
@@ -90,7 +90,7 @@ impl SweepArgs {
 
     fn topics(&self) -> Vec<Topic> {
         let is_asked = |topic: &Topic| self.only.iter().any(|only| only == topic.as_str());
-        Topic::ALL.into_iter().filter(is_asked).collect()
+        Topic::ALL.iter().copied().filter(is_asked).collect()
     }
 
     /// The options for one repository, with its own settings.

@@ -291,7 +291,7 @@ impl LandingCall<'_> {
         let secrets = Secrets::of_environment(std::env::vars_os())?;
         let mut settings = site.settings(&run)?;
         if let Some(mode) = &args.sandbox {
-            settings.set_flag("sandbox.mode", mode, "--sandbox")?;
+            settings.set_sandbox_mode(mode)?;
         }
         let workspace = Workspace::load(&site.repository, &settings, cancel)?;
         let sandbox = Sandbox::new(&settings);

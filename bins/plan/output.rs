@@ -5,17 +5,14 @@ use std::path::Path;
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
+    git::plain_path,
     message::escape_json,
     plan::{Changes, Plan, PlanError, Problem, TestProposal, TreeDocument},
     process::shell_word,
     safe_files,
 };
 
-use super::{
-    Format, graph,
-    sources::{PlanSources, normal},
-    text,
-};
+use super::{Format, graph, sources::PlanSources, text};
 use crate::{entry::Outcome, ui::Ui};
 
 /// Up to this many warnings are printed with the way to correct each.
@@ -176,7 +173,7 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
 fn refuse_link_out(sources: &PlanSources, file: &Path) -> Result<(), Failure> {
     let place = sources.repository.as_ref().and_then(|found| Some((&found.dir, found.worktree.as_deref()?)));
     let Some((dir, top)) = place else { return Ok(()) };
-    let file = normal(&dir.join(file));
+    let file = plain_path(&dir.join(file));
     let Some(link) =
         Some(top).filter(|top| file.starts_with(top)).and_then(|top| safe_files::find_link_out(top, &file))
     else {

@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, GitError, Repository},
+    git::{Config, GitError, Repository, plain_path},
     message::visible,
     plan::{Plan, PlanError, TASK_LIST, Task, configured_plan_path, find_plans, usual_places},
     process::Cancel,
@@ -107,24 +107,9 @@ impl PlanSources {
         }
         let Some(repository) = &self.repository else { return label.to_owned() };
         let Some(top) = &repository.worktree else { return label.to_owned() };
-        let full = normal(&repository.dir.join(label));
-        full.strip_prefix(normal(top)).ok().and_then(Path::to_str).map_or(label.to_owned(), str::to_owned)
+        let full = plain_path(&repository.dir.join(label));
+        full.strip_prefix(plain_path(top)).ok().and_then(Path::to_str).map_or(label.to_owned(), str::to_owned)
     }
-}
-
-/// A path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 /// Reads a file. One of the worktree may have been committed by anybody, so no link leads from there to another place.
@@ -132,7 +117,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
 fn load(path: PathBuf, place: Option<(&Path, &Path)>) -> Result<Document, Failure> {
     let label = path.display().to_string();
     let bytes = match place {
-        Some((here, top)) => safe_files::read_named(Some(top), &normal(&here.join(&path))),
+        Some((here, top)) => safe_files::read_named(Some(top), &plain_path(&here.join(&path))),
         None => safe_files::read_users(&path),
     };
     match bytes {

@@ -1,9 +1,9 @@
 //! Opens the repository and its sessions, for all verbs.
 
 use arborist_core::{
-    coordination::WorkerName,
     failure::Failure,
     git::{Config, Repository},
+    name::WorkerName,
     run::SharedWork,
     session::{SessionList, SessionReader, SessionState, StoredRecord},
     settings::Settings,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Repository, TreeChange},
+    git::{Repository, TreeChange, plain_path},
     message::visible,
     name::Oid,
 };
@@ -32,17 +32,7 @@ pub(super) fn named_paths(repository: &Repository, file: &Path) -> Result<Vec<Pa
 /// Converts a path. It need not exist: it may have been deleted.
 fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
     let path = Path::new(OsStr::from_bytes(name));
-    let mut whole = PathBuf::new();
-    for part in repository.dir.join(path).components() {
-        match part {
-            Component::ParentDir => {
-                whole.pop();
-            }
-            Component::CurDir => {}
-            other => whole.push(other),
-        }
-    }
-    whole
+    plain_path(&repository.dir.join(path))
         .strip_prefix(repository.top())
         .map(Path::to_owned)
         .map_err(|_| Failure::new(Exit::No, format!("'{}' is outside of the repository", path.display())))

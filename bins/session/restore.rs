@@ -16,7 +16,7 @@ use arborist_core::{
     message::{Body, PlanRef, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     plan::Plan,
-    process::{EndedProcesses, FileLock, OrphanLock, shell_word},
+    process::{FileLock, OrphanLock, shell_word},
     record::{RunRecorder, StagedCommit, TaskEvent, UnfinishedAttempt, repair_index},
     session::StoredRecord,
     settings::TRACKED_FILES,
@@ -146,7 +146,7 @@ pub(super) fn restore<'h>(
 
 /// Ends processes that a crashed run left, before anything is read: they would write into the restored files.
 fn end_leftover_processes(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
-    let (orphan_lock, EndedProcesses(ended)) =
+    let (orphan_lock, ended) =
         OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
     if !ended.is_empty() {
         let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();

@@ -64,7 +64,7 @@ const SHORTEST_ID: usize = 8;
 
 fn steps() -> impl TypedValueParser<Value = Step> {
     let names = Step::ALL.iter().map(|step| step.as_str());
-    PossibleValuesParser::new(names).try_map(|name| name.parse().map_err(|()| "no such step"))
+    PossibleValuesParser::new(names).try_map(|name| Step::of_word(&name).ok_or("no such step"))
 }
 
 pub(super) fn run(args: &LogArgs, ui: &mut Ui) -> Outcome {

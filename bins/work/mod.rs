@@ -11,12 +11,12 @@ use std::{
 
 use anyhow::Context;
 use arborist_core::{
-    coordination::{RemoteWork, WorkRequest, WorkerName},
+    coordination::{RemoteWork, WorkRequest},
     failure::{Exit, Failure},
     gardener::{EarlierFailures, KeepGoing, Selection, refuse_reverted, wanted},
     git::{CloneDepth, Network, Repository},
     history::{Run, State},
-    name::{BranchName, TaskId},
+    name::{BranchName, TaskId, WorkerName},
     plan::Task,
     process::Cancel,
     progress::{PlanMarks, Progress},

@@ -54,7 +54,7 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let done = Cancel::new();
     let (status, trespass) = ConfigGuard::default().guard(&lease.repository, || {
         thread::scope(|scope| {
-            let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every));
+            let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every()));
             let status = program.run_to_end();
             done.cancel();
             let kept = keeper.join();

@@ -5,6 +5,8 @@
 #[cfg(all(feature = "without-guards", not(debug_assertions)))]
 compile_error!("the feature 'without-guards' is for tests only");
 
+pub mod words;
+
 pub mod mutex;
 
 pub mod safe_files;

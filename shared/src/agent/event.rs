@@ -3,38 +3,26 @@
 use std::{fmt, str::FromStr};
 
 use super::{AgentError, FailureKind, LimitKind, RetryWait};
+use crate::words::words;
 
-/// The format of a program's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventFormat {
-    /// JSON lines of Claude Code, also used by Amp, Cursor and Qwen.
-    Claude,
-    /// JSON lines of Codex.
-    Codex,
-    /// JSON lines of Gemini CLI.
-    Gemini,
-    /// JSON lines of OpenCode.
-    Opencode,
-    /// Plain text without events.
-    Text,
+words! {
+    /// The format of a program's output.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum EventFormat {
+        /// JSON lines of Claude Code, also used by Amp, Cursor and Qwen.
+        Claude = "claude",
+        /// JSON lines of Codex.
+        Codex = "codex",
+        /// JSON lines of Gemini CLI.
+        Gemini = "gemini",
+        /// JSON lines of OpenCode.
+        Opencode = "opencode",
+        /// Plain text without events.
+        Text = "text",
+    }
 }
 
 impl EventFormat {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Text];
-
-    /// The name used in the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-            Self::Text => "text",
-        }
-    }
-
     /// Whether programs with this format report the number of tokens.
     #[must_use]
     pub fn reports_tokens(self) -> bool {
@@ -52,8 +40,7 @@ impl FromStr for EventFormat {
     type Err = AgentError;
 
     fn from_str(name: &str) -> Result<Self, AgentError> {
-        let known = Self::ALL.iter().find(|format| format.as_str() == name);
-        known.copied().ok_or_else(|| AgentError::UnknownFormat { name: name.to_owned() })
+        Self::of_word(name).ok_or_else(|| AgentError::UnknownFormat { name: name.to_owned() })
     }
 }
 

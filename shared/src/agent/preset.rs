@@ -275,7 +275,7 @@ pub fn provider_of(program: &str, model: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Request, ToolServer},
+        super::{Request, ToolServer, template::Placeholder},
         *,
     };
     use crate::failure::Explain;
@@ -293,6 +293,10 @@ mod tests {
         (call.args, call.stdin.is_some())
     }
 
+    fn can_resume(runner: &Runner) -> bool {
+        runner.templates().any(|template| template.uses(Placeholder::Session))
+    }
+
     #[test]
     fn every_preset_gets_its_prompt_exactly_once() {
         for preset in Preset::ALL {
@@ -303,7 +307,7 @@ mod tests {
                 assert_eq!(told + usize::from(on_stdin), 1, "{}: {args:?}", preset.name);
                 assert!(!args.iter().any(|arg| arg.contains('{')), "{}: {args:?}", preset.name);
                 let resumes = args.iter().any(|arg| arg.contains("s1"));
-                assert_eq!(resumes, session.is_some() && runner.can_resume(), "{}: {args:?}", preset.name);
+                assert_eq!(resumes, session.is_some() && can_resume(&runner), "{}: {args:?}", preset.name);
             }
         }
     }
@@ -372,7 +376,7 @@ mod tests {
         let own = Overrides { command: Some(vec!["my-codex".into()]), ..Overrides::default() };
         let codex = Runner::new("codex", &own).unwrap();
         assert_eq!(
-            (codex.events, codex.program(), codex.can_resume()),
+            (codex.events, codex.program(), can_resume(&codex)),
             (EventFormat::Codex, "my-codex", false)
         );
     }

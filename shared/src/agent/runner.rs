@@ -155,12 +155,6 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::Prompt))
     }
 
-    /// Whether it can resume a session.
-    #[must_use]
-    pub fn can_resume(&self) -> bool {
-        self.templates().any(|template| template.uses(Placeholder::Session))
-    }
-
     /// Whether it can be given tools.
     #[must_use]
     pub fn takes_tools(&self) -> bool {
@@ -231,7 +225,7 @@ impl Runner {
         Some((name, self.env.get(name).map(String::as_str)))
     }
 
-    fn templates(&self) -> impl Iterator<Item = &Template> {
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
         std::iter::once(&self.command).chain(&self.resume)
     }
 

@@ -1,58 +1,28 @@
 //! Argument lists with placeholders. They are filled argument by argument and never pass through a shell.
 
 use super::AgentError;
+use crate::words::words;
 
-/// A placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Placeholder {
-    /// The prompt itself.
-    Prompt,
-    /// A file with the prompt.
-    PromptFile,
-    /// The model.
-    Model,
-    /// The directory to work in.
-    Dir,
-    /// The program's own session to resume.
-    Session,
-    /// The MCP server, as JSON.
-    Tools,
-    /// A file that holds the MCP server as JSON.
-    ToolsFile,
-    /// The MCP server, as a TOML table.
-    ToolsToml,
-}
-
-impl Placeholder {
-    /// All of them.
-    pub const ALL: &[Self] = &[
-        Self::Prompt,
-        Self::PromptFile,
-        Self::Model,
-        Self::Dir,
-        Self::Session,
-        Self::Tools,
-        Self::ToolsFile,
-        Self::ToolsToml,
-    ];
-
-    /// The name between the braces.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prompt => "prompt",
-            Self::PromptFile => "prompt-file",
-            Self::Model => "model",
-            Self::Dir => "dir",
-            Self::Session => "session",
-            Self::Tools => "tools",
-            Self::ToolsFile => "tools-file",
-            Self::ToolsToml => "tools-toml",
-        }
-    }
-
-    fn find(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|known| known.as_str() == name)
+words! {
+    /// A placeholder.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Placeholder {
+        /// The prompt itself.
+        Prompt = "prompt",
+        /// A file with the prompt.
+        PromptFile = "prompt-file",
+        /// The model.
+        Model = "model",
+        /// The directory to work in.
+        Dir = "dir",
+        /// The program's own session to resume.
+        Session = "session",
+        /// The MCP server, as JSON.
+        Tools = "tools",
+        /// A file that holds the MCP server as JSON.
+        ToolsFile = "tools-file",
+        /// The MCP server, as a TOML table.
+        ToolsToml = "tools-toml",
     }
 }
 
@@ -151,7 +121,7 @@ impl Argument {
         let mut pieces = Vec::new();
         let mut rest = word;
         while let Some((before, name, after)) = next_gap(rest) {
-            let known = Placeholder::find(name).ok_or_else(|| name.to_owned())?;
+            let known = Placeholder::of_word(name).ok_or_else(|| name.to_owned())?;
             if !before.is_empty() {
                 pieces.push(Piece::Literal(before.to_owned()));
             }

@@ -6,6 +6,7 @@ use crate::{
     history::RevertedMerge,
     name::{BranchName, Oid, SessionId},
     session::SessionState,
+    words::words,
 };
 
 /// Why something is in use.
@@ -85,115 +86,61 @@ impl fmt::Display for InUse {
     }
 }
 
-/// A topic that can be cleaned up by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Topic {
-    /// Worktrees, directories that were worktrees, and trash.
-    Worktrees,
-    /// Branches of tasks, and the small refs about them.
-    Branches,
-    /// Branches and records of sessions.
-    Sessions,
-    /// Logs, and reports that are not committed.
-    Logs,
-    /// Saved work.
-    Saved,
-    /// Data that can be computed again.
-    Caches,
-}
-
-impl Topic {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Worktrees, Self::Branches, Self::Sessions, Self::Logs, Self::Saved, Self::Caches];
-
-    /// The name of the topic.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Worktrees => "worktrees",
-            Self::Branches => "branches",
-            Self::Sessions => "sessions",
-            Self::Logs => "logs",
-            Self::Saved => "saved",
-            Self::Caches => "caches",
-        }
+words! {
+    /// A topic that can be cleaned up by itself.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Topic {
+        /// Worktrees, directories that were worktrees, and trash.
+        Worktrees = "worktrees",
+        /// Branches of tasks, and the small refs about them.
+        Branches = "branches",
+        /// Branches and records of sessions.
+        Sessions = "sessions",
+        /// Logs, and reports that are not committed.
+        Logs = "logs",
+        /// Saved work.
+        Saved = "saved",
+        /// Data that can be computed again.
+        Caches = "caches",
     }
 }
 
-/// The kind of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CandidateKind {
-    /// A worktree that git knows.
-    Worktree,
-    /// A directory of ours that git no longer knows.
-    Folder,
-    /// A directory that was renamed for deletion and not deleted yet.
-    Trash,
-    /// The branch of a task.
-    Branch,
-    /// The branch of a task at a remote.
-    RemoteBranch,
-    /// A landing that was parked.
-    Landing,
-    /// A claim on the queue of a target.
-    Claim,
-    /// The mark of an attempt, or work that was saved during it.
-    UnfinishedAttempt,
-    /// The branch of a session.
-    SessionBranch,
-    /// The record of a session, or its transcript.
-    Record,
-    /// The output of an agent or a test.
-    Log,
-    /// A report that is not committed.
-    Report,
-    /// Saved work.
-    Saved,
-    /// Data that can be computed again.
-    Cache,
+words! {
+    /// The kind of a candidate.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CandidateKind {
+        /// A worktree that git knows.
+        Worktree = "worktree",
+        /// A directory of ours that git no longer knows.
+        Folder = "folder",
+        /// A directory that was renamed for deletion and not deleted yet.
+        Trash = "trash",
+        /// The branch of a task.
+        Branch = "branch",
+        /// The branch of a task at a remote.
+        RemoteBranch = "remote",
+        /// A landing that was parked.
+        Landing = "landing",
+        /// A claim on the queue of a target.
+        Claim = "claim",
+        /// The mark of an attempt, or work that was saved during it.
+        UnfinishedAttempt = "unfinished",
+        /// The branch of a session.
+        SessionBranch = "session",
+        /// The record of a session, or its transcript.
+        Record = "record",
+        /// The output of an agent or a test.
+        Log = "log",
+        /// A report that is not committed.
+        Report = "report",
+        /// Saved work.
+        Saved = "saved",
+        /// Data that can be computed again.
+        Cache = "cache",
+    }
 }
 
 impl CandidateKind {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::Worktree,
-        Self::Folder,
-        Self::Trash,
-        Self::Branch,
-        Self::RemoteBranch,
-        Self::Landing,
-        Self::Claim,
-        Self::UnfinishedAttempt,
-        Self::SessionBranch,
-        Self::Record,
-        Self::Log,
-        Self::Report,
-        Self::Saved,
-        Self::Cache,
-    ];
-
-    /// The name of the kind.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Worktree => "worktree",
-            Self::Folder => "folder",
-            Self::Trash => "trash",
-            Self::Branch => "branch",
-            Self::RemoteBranch => "remote",
-            Self::Landing => "landing",
-            Self::Claim => "claim",
-            Self::UnfinishedAttempt => "unfinished",
-            Self::SessionBranch => "session",
-            Self::Record => "record",
-            Self::Log => "log",
-            Self::Report => "report",
-            Self::Saved => "saved",
-            Self::Cache => "cache",
-        }
-    }
-
     /// The topic of this kind.
     #[must_use]
     pub fn topic(self) -> Topic {

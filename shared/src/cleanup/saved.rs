@@ -13,6 +13,7 @@ use crate::{
     git::{GitError, RefFacts, Repository},
     name::{Oid, SAVED, dated_saved_ref, split_day},
     safe_files,
+    words::words,
 };
 
 /// Something that was saved.
@@ -30,26 +31,16 @@ pub struct SavedWork {
     pub subject: String,
 }
 
-/// The kind of saved work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The tip of a branch.
-    Branch,
-    /// The files of a worktree.
-    Worktree,
-    /// Commits that were on no branch.
-    Commits,
-}
-
-impl Part {
-    /// The name of the kind.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Branch => "branch",
-            Self::Worktree => "worktree",
-            Self::Commits => "commits",
-        }
+words! {
+    /// The kind of saved work.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Part {
+        /// The tip of a branch.
+        Branch = "branch",
+        /// The files of a worktree.
+        Worktree = "worktree",
+        /// Commits that were on no branch.
+        Commits = "commits",
     }
 }
 

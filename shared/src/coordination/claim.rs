@@ -3,11 +3,7 @@
 //!
 //! Claims come from a remote that many can write to, so everything in them is bounded and checked when it is read.
 
-use std::{
-    fmt,
-    str::FromStr,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +11,7 @@ use crate::{
     engine::EngineJob,
     git::{GitError, RawCommit, Repository, Signing},
     message::one_line,
-    name::{BranchName, Oid, TaskId, digest},
+    name::{BranchName, Oid, TaskId, WorkerName, digest},
     process::ProcessId,
 };
 
@@ -76,50 +72,6 @@ impl ClaimRefs {
 #[must_use]
 pub fn worker_records(run: &BranchName) -> String {
     ClaimRefs::new(run).records
-}
-
-/// The name of a worker: letters, digits, `.`, `_` and `-`. It is the same for all processes in one clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct WorkerName(String);
-
-impl WorkerName {
-    /// The name as written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for WorkerName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name.parse::<TaskId>() {
-            Ok(_) => Ok(Self(name.to_owned())),
-            Err(_) => Err(format!("'{}' is not the name of a worker", one_line(name))),
-        }
-    }
-}
-
-impl TryFrom<String> for WorkerName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
-    }
-}
-
-impl From<WorkerName> for String {
-    fn from(name: WorkerName) -> Self {
-        name.0
-    }
-}
-
-impl fmt::Display for WorkerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// What a worker does with a claim.
@@ -213,11 +165,8 @@ impl OwnIdentity {
         let inode = folder_id(&repository.common_dir);
         let seed = format!("{}\n{}\n{inode}", process.machine(), repository.common_dir.display());
         let place: String = digest(seed.as_bytes()).chars().take(16).collect();
-        let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
-        let host: String = process.host.chars().filter(is_plain).take(40).collect();
-        let host = host.trim_start_matches('-');
-        let name = format!("{}-{}", if host.is_empty() { "worker" } else { host }, &place[..6]);
-        Self { name: WorkerName(name), host: process.host.clone(), process: process.pid, place, job }
+        let name = WorkerName::new(&process.host, &place[..6]);
+        Self { name, host: process.host.clone(), process: process.pid, place, job }
     }
 
     /// A new claim.

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkerName,
+    ClaimState, CoordinationError, TaskClaim, WorkOptions,
     claim::{ClaimRefs, LARGEST_CLAIM},
 };
 use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
-    name::{Oid, TaskId},
+    name::{Oid, TaskId, WorkerName},
     plan::Plan,
+    words::words,
 };
 
 /// How many refs are fetched by one command.
@@ -241,28 +242,21 @@ fn fetch_unknown(
     Ok(())
 }
 
-/// What workers are asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkRequest {
-    /// Interrupt the agents and end.
-    Stop,
-    /// Finish the current tasks, take no more, and end.
-    Drain,
+words! {
+    /// What workers are asked to do.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum WorkRequest {
+        /// Interrupt the agents and end.
+        Stop = "stop",
+        /// Finish the current tasks, take no more, and end.
+        Drain = "drain",
+    }
 }
 
 /// The name of the ref that all workers of a run obey.
 pub(super) const ALL: &str = "all";
 
 impl WorkRequest {
-    /// The request as it is typed.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Drain => "drain",
-        }
-    }
-
     /// The message of its commit. `nonce` tells it from earlier ones.
     pub(super) fn message(self, nonce: &str) -> String {
         format!("request: {}\n\n{nonce}\n", self.as_str())
@@ -270,10 +264,7 @@ impl WorkRequest {
 
     /// Reads a request. `None` if it is not one.
     pub(super) fn read(commit: &RawCommit) -> Option<Self> {
-        match commit.message().split(|b| *b == b'\n').next()? {
-            b"request: stop" => Some(Self::Stop),
-            b"request: drain" => Some(Self::Drain),
-            _ => None,
-        }
+        let line = commit.message().split(|b| *b == b'\n').next()?;
+        Self::of_word(std::str::from_utf8(line).ok()?.strip_prefix("request: ")?)
     }
 }

@@ -6,7 +6,7 @@ mod error;
 mod listing;
 mod remote_work;
 
-pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, WorkerName, worker_records};
+pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, worker_records};
 pub use error::CoordinationError;
 pub use listing::{RemoteClaim, RemoteView, WorkRequest};
 pub use remote_work::RemoteWork;

@@ -125,7 +125,7 @@ impl Lanes<'_> {
             if name.starts_with(&prefix) && name.ends_with(OrphanLock::SUFFIX) {
                 let (_, pids) = OrphanLock::take_over(self.lock, &entry.path(), GRACE)
                     .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-                ended.extend(pids.0);
+                ended.extend(pids);
                 // Nothing is left of the earlier run there, so its processes are not searched again when a task takes
                 // the lane: that reads the environment and the open files of every process of the machine.
                 self.visited.0.hold().insert(entry.path());

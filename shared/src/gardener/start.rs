@@ -1,22 +1,16 @@
 //! The start of a run: the plan and the configuration are frozen in the first commit, and later compared with it.
 
-use std::{
-    ffi::OsStr,
-    fs,
-    os::unix::ffi::OsStrExt,
-    path::{Component, Path},
-};
+use std::{fs, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::{
-    coordination::WorkerName,
     gardener::{
         GardenerError,
         changed_settings::{has_same_settings, settings_difference},
     },
-    git::{GitError, Repository, TreeChange},
+    git::{GitError, Repository, TreeChange, plain_path},
     history::{Run, RunStart},
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, one_line},
-    name::{Oid, SessionId, TaskId, digest},
+    name::{Oid, SessionId, TaskId, WorkerName, digest},
     plan::{Plan, PlanError, Task},
     record::{RunRecorder, RunWideEvent},
     safe_files,
@@ -230,26 +224,13 @@ fn require_committed_link(
 ) -> Result<(), GardenerError> {
     let link_blob = repository.write_blob(link.as_os_str().as_bytes())?;
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-    let target = joined(folder, link);
+    let target = plain_path(&folder.join(link)).to_string_lossy().into_owned();
     let is_committed = repository.find_path(head, path)? == Some(link_blob)
         && repository.find_path(head, &target)? == Some(blob);
     if is_committed {
         return Ok(());
     }
     Err(PlanError::UncommittedLink { file: path.to_owned(), target }.into())
-}
-
-/// The target of a link in this folder, relative to the top of the repository.
-fn joined(folder: &Path, link: &Path) -> String {
-    let mut parts: Vec<&OsStr> = folder.iter().collect();
-    for part in link.components() {
-        match part {
-            Component::ParentDir => drop(parts.pop()),
-            Component::CurDir => {}
-            part => parts.push(part.as_os_str()),
-        }
-    }
-    parts.join(OsStr::new("/")).to_string_lossy().into_owned()
 }
 
 /// Refuses to continue if the plan or the configuration has changed since the run started. Ticked boxes do not count.

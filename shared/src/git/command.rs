@@ -1,8 +1,8 @@
 //! Builds every call of the git program.
 
 use std::{
-    ffi::OsStr,
-    os::unix::process::ExitStatusExt,
+    ffi::{OsStr, OsString},
+    os::unix::{ffi::OsStringExt, process::ExitStatusExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +11,10 @@ use super::{
     GitError, before_children::require_plain_top, git_dir_id::GitDirId, locks,
     settings::frozen_settings::FrozenSettings,
 };
-use crate::process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
+use crate::{
+    name::Oid,
+    process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark},
+};
 
 /// A git command that is about to be run.
 #[derive(Debug)]
@@ -415,6 +418,27 @@ impl GitCommand {
         checked(&name, self.finish()?)
     }
 
+    /// Like [`Self::stdout`], with `input` on standard input.
+    pub(super) fn stdout_with(self, input: &[u8]) -> Result<Vec<u8>, GitError> {
+        let name = self.name.clone();
+        checked(&name, self.finish_with(input)?)
+    }
+
+    /// Its standard output as text. Any exit code but 0 is an error.
+    pub(super) fn text(self) -> Result<String, GitError> {
+        self.stdout().map(into_text)
+    }
+
+    /// Like [`Self::text`], with `input` on standard input.
+    pub(super) fn text_with(self, input: &[u8]) -> Result<String, GitError> {
+        self.stdout_with(input).map(into_text)
+    }
+
+    /// The paths that it prints, each ended by NUL.
+    pub(super) fn paths(self) -> Result<Vec<PathBuf>, GitError> {
+        self.stdout().map(|printed| paths_of(&printed))
+    }
+
     /// Its standard output, or `None` for exit code 1 ("no", "not found"). Other codes are errors.
     pub fn answer(self) -> Result<Option<Vec<u8>>, GitError> {
         let name = self.name.clone();
@@ -468,6 +492,31 @@ pub(super) fn checked(name: &str, finished: ProgramOutput) -> Result<Vec<u8>, Gi
         return Err(locks::held(&lock));
     }
     Err(GitError::Failed { command: name.to_owned(), complaint: without_prefix(&finished.complaint()) })
+}
+
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The names in a list of git, each ended by NUL.
+pub(super) fn names_of(printed: &[u8]) -> Vec<Vec<u8>> {
+    printed.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+/// The paths in a list of git, each ended by NUL.
+pub(super) fn paths_of(printed: &[u8]) -> Vec<PathBuf> {
+    names_of(printed).into_iter().map(|name| PathBuf::from(OsString::from_vec(name))).collect()
+}
+
+/// A list of paths for git, each ended by NUL.
+pub(super) fn nul_ended<'p>(paths: impl IntoIterator<Item = &'p [u8]>) -> Vec<u8> {
+    paths.into_iter().flat_map(|path| [path, b"\0"]).collect::<Vec<_>>().concat()
+}
+
+/// The input of `git rev-list --stdin` for the commits that are reachable from `tips` and not from `others`.
+pub(super) fn range_input(tips: &[Oid], others: &[Oid]) -> Vec<u8> {
+    let tips = tips.iter().map(|tip| format!("{tip}\n"));
+    tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect::<String>().into_bytes()
 }
 
 /// git's error message without `fatal: ` or `error: `.

@@ -1,6 +1,9 @@
 //! Errors of git commands, and what they mean for the user.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::GitVersion;
 use crate::{
@@ -152,6 +155,17 @@ pub enum GitError {
 }
 
 impl GitError {
+    /// The error for output of `git {command}` that could not be parsed.
+    pub(super) fn unexpected(command: &str, what: impl Into<String>) -> Self {
+        Self::UnexpectedOutput { command: command.to_owned(), what: what.into() }
+    }
+
+    /// The error for a file that could not be written.
+    pub(super) fn file(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
+        let path = path.display().to_string();
+        move |source| Self::File { path: path.clone(), source }
+    }
+
     /// Whether a lock of another git was in the way, which says nothing about the values of refs.
     #[must_use]
     pub const fn is_lock(&self) -> bool {

@@ -370,5 +370,5 @@ fn top_of(dir: &Path, prefix: &Path) -> PathBuf {
 }
 
 fn unexpected(what: &str) -> GitError {
-    GitError::UnexpectedOutput { command: "rev-parse".into(), what: what.to_owned() }
+    GitError::unexpected("rev-parse", what)
 }

@@ -26,8 +26,7 @@ impl GitVersion {
     /// Asks the git that is first on `PATH`.
     pub fn ask(dir: &Path) -> Result<Self, GitError> {
         let printed = GitCommand::reading("version", dir).stdout()?;
-        let unexpected =
-            || GitError::UnexpectedOutput { command: "version".into(), what: "its version".into() };
+        let unexpected = || GitError::unexpected("version", "its version");
         Self::parse(&printed).ok_or_else(unexpected)
     }
 

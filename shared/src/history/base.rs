@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::Event;
+use super::{Event, taken_back::by_path};
 use crate::{
     git::{GitError, RawCommit, Repository, TreeChange},
     message::{Key, Status},
@@ -304,8 +304,7 @@ fn apply_difference(
     if from == base {
         return Ok(to);
     }
-    let foreign: HashMap<Vec<u8>, TreeChange> =
-        repository.changes(from, to)?.into_iter().map(|change| (change.path.clone(), change)).collect();
+    let foreign = by_path(repository.changes(from, to)?);
     let mut edits = Vec::new();
     for own in repository.changes(from, base)? {
         let after = match foreign.get(&own.path) {

@@ -4,63 +4,37 @@ use super::{Event, HandMerge, RevertedMerge};
 use crate::{
     message::Status,
     name::{Attempt, Oid, TaskId},
+    words::words,
 };
 
-/// The state of a task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// Nothing has happened, or it was reset.
-    #[default]
-    Pending,
-    /// The agent is working, or its work was not tested yet.
-    Implementing,
-    /// The tests ran.
-    Testing,
-    /// The reviewer has decided.
-    Reviewing,
-    /// Done.
-    Complete,
-    /// Its attempts are used up.
-    Failed,
-    /// The plan skips it.
-    Skipped,
-    /// Two commits claim to be its last, and neither is an ancestor of the other.
-    Forked,
-    /// It was completed and merged by hand, and its changes are not on the run's branch: the merge was reverted, or took
-    /// nothing of it.
-    Reverted,
+words! {
+    /// The state of a task.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum State {
+        /// Nothing has happened, or it was reset.
+        #[default]
+        Pending = "pending",
+        /// The agent is working, or its work was not tested yet.
+        Implementing = "implementing",
+        /// The tests ran.
+        Testing = "testing",
+        /// The reviewer has decided.
+        Reviewing = "reviewing",
+        /// Done.
+        Complete = "complete",
+        /// Its attempts are used up.
+        Failed = "failed",
+        /// The plan skips it.
+        Skipped = "skipped",
+        /// Two commits claim to be its last, and neither is an ancestor of the other.
+        Forked = "forked",
+        /// It was completed and merged by hand, and its changes are not on the run's branch: the merge was reverted, or took
+        /// nothing of it.
+        Reverted = "reverted",
+    }
 }
 
 impl State {
-    /// Every state.
-    pub const ALL: &[Self] = &[
-        Self::Pending,
-        Self::Implementing,
-        Self::Testing,
-        Self::Reviewing,
-        Self::Complete,
-        Self::Failed,
-        Self::Skipped,
-        Self::Forked,
-        Self::Reverted,
-    ];
-
-    /// Its name in all output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Implementing => "implementing",
-            Self::Testing => "testing",
-            Self::Reviewing => "reviewing",
-            Self::Complete => "complete",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Forked => "forked",
-            Self::Reverted => "reverted",
-        }
-    }
-
     /// Whether nothing is left to do.
     #[must_use]
     pub fn is_done(self) -> bool {

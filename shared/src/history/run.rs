@@ -394,7 +394,9 @@ fn renamed_run<'a>(
     for entry in &graph.entries {
         match &entry.note {
             CommitMeaning::OtherRun(branch) => return Ok(Some(branch)),
-            CommitMeaning::OtherSession(branch) if repository.was_at(&scope.branch, entry.id)? => {
+            CommitMeaning::OtherSession(branch)
+                if repository.is_in_reflog(&scope.branch.to_ref(), entry.id)? =>
+            {
                 return Ok(Some(branch));
             }
             _ => {}

@@ -1,151 +1,70 @@
 //! The statuses of task commits, and the trailers that each of them requires.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 use super::Key;
+use crate::words::words;
 
-/// The step of the pipeline that a commit belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
-    /// A run begins.
-    RunStart,
-    /// The plan of a run changes.
-    Plan,
-    /// The agent works.
-    Implement,
-    /// The tests run.
-    Test,
-    /// The reviewer decides.
-    Review,
-    /// The task ends, well or not.
-    Complete,
-    /// The task lands on the run's branch.
-    Merge,
-    /// The task is reset.
-    Reset,
-}
-
-impl Step {
-    /// Every step.
-    pub const ALL: &[Self] = &[
-        Self::RunStart,
-        Self::Plan,
-        Self::Implement,
-        Self::Test,
-        Self::Review,
-        Self::Complete,
-        Self::Merge,
-        Self::Reset,
-    ];
-
-    /// The value of `Arborist-Step`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RunStart => "run-start",
-            Self::Plan => "plan",
-            Self::Implement => "implement",
-            Self::Test => "test",
-            Self::Review => "review",
-            Self::Complete => "complete",
-            Self::Merge => "merge",
-            Self::Reset => "reset",
-        }
+words! {
+    /// The step of the pipeline that a commit belongs to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Step {
+        /// A run begins.
+        RunStart = "run-start",
+        /// The plan of a run changes.
+        Plan = "plan",
+        /// The agent works.
+        Implement = "implement",
+        /// The tests run.
+        Test = "test",
+        /// The reviewer decides.
+        Review = "review",
+        /// The task ends, well or not.
+        Complete = "complete",
+        /// The task lands on the run's branch.
+        Merge = "merge",
+        /// The task is reset.
+        Reset = "reset",
     }
 }
 
-impl Serialize for Step {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+words! {
+    /// The status in a subject.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Status {
+        /// A run begins; no task.
+        RunStart = "run-start",
+        /// The plan of a run changed; no task.
+        Plan = "plan",
+        /// One turn of an agent.
+        Turn = "turn",
+        /// The agent did its work.
+        ImplementPass = "implement-pass",
+        /// The agent failed.
+        ImplementFail = "implement-fail",
+        /// The tests passed.
+        TestPass = "test-pass",
+        /// The tests failed.
+        TestFail = "test-fail",
+        /// The reviewer approved.
+        ReviewApproved = "review-approved",
+        /// The reviewer rejected.
+        ReviewRejected = "review-rejected",
+        /// The task is done.
+        Complete = "complete",
+        /// The task used up its attempts.
+        Failed = "failed",
+        /// The task landed.
+        Merge = "merge",
+        /// The task is reset.
+        Reset = "reset",
     }
-}
-
-impl<'de> Deserialize<'de> for Step {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|()| D::Error::custom(format!("'{text}' is not a step")))
-    }
-}
-
-impl FromStr for Step {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|step| step.as_str() == text).ok_or(())
-    }
-}
-
-/// The status in a subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// A run begins; no task.
-    RunStart,
-    /// The plan of a run changed; no task.
-    Plan,
-    /// One turn of an agent.
-    Turn,
-    /// The agent did its work.
-    ImplementPass,
-    /// The agent failed.
-    ImplementFail,
-    /// The tests passed.
-    TestPass,
-    /// The tests failed.
-    TestFail,
-    /// The reviewer approved.
-    ReviewApproved,
-    /// The reviewer rejected.
-    ReviewRejected,
-    /// The task is done.
-    Complete,
-    /// The task used up its attempts.
-    Failed,
-    /// The task landed.
-    Merge,
-    /// The task is reset.
-    Reset,
 }
 
 impl Status {
-    /// Every status.
-    pub const ALL: &[Self] = &[
-        Self::RunStart,
-        Self::Plan,
-        Self::Turn,
-        Self::ImplementPass,
-        Self::ImplementFail,
-        Self::TestPass,
-        Self::TestFail,
-        Self::ReviewApproved,
-        Self::ReviewRejected,
-        Self::Complete,
-        Self::Failed,
-        Self::Merge,
-        Self::Reset,
-    ];
-
-    /// The status as written in a subject.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RunStart => "run-start",
-            Self::Plan => "plan",
-            Self::Turn => "turn",
-            Self::ImplementPass => "implement-pass",
-            Self::ImplementFail => "implement-fail",
-            Self::TestPass => "test-pass",
-            Self::TestFail => "test-fail",
-            Self::ReviewApproved => "review-approved",
-            Self::ReviewRejected => "review-rejected",
-            Self::Complete => "complete",
-            Self::Failed => "failed",
-            Self::Merge => "merge",
-            Self::Reset => "reset",
-        }
-    }
-
     /// Whether the subject of this status names a task.
     #[must_use]
     pub fn names_task(self) -> bool {
@@ -200,14 +119,6 @@ impl Status {
             Self::Merge => &[Step, Result, Source, Gate],
             Self::Reset => &[Step],
         }
-    }
-}
-
-impl FromStr for Status {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|status| status.as_str() == text).ok_or(())
     }
 }
 

@@ -110,7 +110,7 @@ impl Subject {
                 "write the full short name of the run's branch, such as feature/x",
             );
         };
-        let Ok(status) = status.parse() else {
+        let Some(status) = Status::of_word(status) else {
             return Err(unknown_status(status));
         };
         let task = parse_task(task, status)?;

@@ -158,7 +158,7 @@ impl Key {
     pub(super) fn check(self, value: &str) -> Result<(), &'static str> {
         let (legal, expected) = match self {
             Self::Step => (
-                value.parse::<Step>().is_ok(),
+                Step::of_word(value).is_some(),
                 "run-start, plan, implement, test, review, complete, merge or reset",
             ),
             Self::Result | Self::Test => (matches!(value, "pass" | "fail"), "pass or fail"),

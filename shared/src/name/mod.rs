@@ -57,7 +57,7 @@ pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
 pub use pipeline::PipelineName;
 pub use repo::{RepoName, ToolName};
 pub use saved::{SAVED, dated_saved_ref, saved_ref, split_day};
-pub use task::{SessionId, TaskId};
+pub use task::{SessionId, TaskId, WorkerName};
 
 use std::fmt;
 

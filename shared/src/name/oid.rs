@@ -7,6 +7,7 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::NameError;
+use crate::words::words;
 
 const KIND: &str = "object id";
 
@@ -30,26 +31,16 @@ impl ObjectFormat {
     }
 }
 
-/// The type of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ObjectKind {
-    /// The content of a file.
-    Blob,
-    /// A folder.
-    Tree,
-    /// A commit.
-    Commit,
-}
-
-impl ObjectKind {
-    /// Git's name for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blob => "blob",
-            Self::Tree => "tree",
-            Self::Commit => "commit",
-        }
+words! {
+    /// The type of an object.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ObjectKind {
+        /// The content of a file.
+        Blob = "blob",
+        /// A folder.
+        Tree = "tree",
+        /// A commit.
+        Commit = "commit",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ids of tasks and of sessions: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and valid as the last part of a ref.
+//! Ids of tasks and of sessions, and names of workers: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and valid as the last part of a ref.
 
 use std::sync::Arc;
 
@@ -56,6 +56,24 @@ impl SessionId {
 }
 
 checked_name!(SessionId, "session id", fault);
+
+/// The name of a worker: letters, digits, `.`, `_` and `-`. It is the same for all processes in one clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WorkerName(String);
+
+impl WorkerName {
+    /// The name of the worker of a clone, from the name of the host and hexadecimal digits that identify the clone there.
+    #[must_use]
+    pub fn new(host: &str, clone: &str) -> Self {
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        let host: String = host.chars().filter(is_plain).take(40).collect();
+        let host = host.trim_start_matches('-');
+        Self(format!("{}-{clone}", if host.is_empty() { "worker" } else { host }))
+    }
+}
+
+checked_name!(WorkerName, "name of a worker", fault);
 
 #[cfg(test)]
 mod tests {

@@ -1,43 +1,28 @@
 //! Why a task waits for another: the sentence that says so, or the rule of order that was applied.
 
 use super::{Plan, Task};
-use crate::name::TaskId;
+use crate::{name::TaskId, words::words};
 
-/// What an edge of the plan rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Basis {
-    /// The plan says so in words, in a table, in a drawing or in a field.
-    Stated,
-    /// A task without `[P]` waits for all tasks before it in its phase.
-    Serial,
-    /// A task with `[P]` waits for the last task without it.
-    Parallel,
-    /// The subsections of a phase run in their order.
-    Section,
-    /// Tests come before the implementation.
-    TestsFirst,
-    /// A phase waits for the phase before it.
-    Phase,
-    /// A user story waits for the last phase before the stories.
-    Story,
-    /// Phases such as "Polish" come last.
-    Last,
-}
-
-impl Basis {
-    /// The rule in words.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stated => "stated",
-            Self::Serial => "a task without [P] waits for the tasks before it",
-            Self::Parallel => "a task with [P] waits for the last task without [P]",
-            Self::Section => "the sections of a phase run in order",
-            Self::TestsFirst => "tests come before the implementation",
-            Self::Phase => "phases run in order",
-            Self::Story => "a story waits for the last phase before the stories",
-            Self::Last => "this phase comes last",
-        }
+words! {
+    /// What an edge of the plan rests on.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Basis {
+        /// The plan says so in words, in a table, in a drawing or in a field.
+        Stated = "stated",
+        /// A task without `[P]` waits for all tasks before it in its phase.
+        Serial = "a task without [P] waits for the tasks before it",
+        /// A task with `[P]` waits for the last task without it.
+        Parallel = "a task with [P] waits for the last task without [P]",
+        /// The subsections of a phase run in their order.
+        Section = "the sections of a phase run in order",
+        /// Tests come before the implementation.
+        TestsFirst = "tests come before the implementation",
+        /// A phase waits for the phase before it.
+        Phase = "phases run in order",
+        /// A user story waits for the last phase before the stories.
+        Story = "a story waits for the last phase before the stories",
+        /// Phases such as "Polish" come last.
+        Last = "this phase comes last",
     }
 }
 

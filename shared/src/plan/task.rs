@@ -1,46 +1,33 @@
 //! A task as its plan declares it. Nothing here knows how the task is getting on.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::name::TaskId;
+use crate::{name::TaskId, words::words};
 
-/// What the plan itself says about a task's progress: the mark in its box.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Mark {
-    /// To be done.
-    #[default]
-    Todo,
-    /// Complete from the start.
-    Done,
-    /// Skipped; other tasks do not wait for it.
-    Skipped,
-    /// Partly done; still to do.
-    Partial,
-    /// Blocked by something outside the plan; still to do.
-    Blocked,
+words! {
+    /// What the plan itself says about a task's progress: the mark in its box.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mark {
+        /// To be done.
+        #[default]
+        Todo = "todo",
+        /// Complete from the start.
+        Done = "done",
+        /// Skipped; other tasks do not wait for it.
+        Skipped = "skipped",
+        /// Partly done; still to do.
+        Partial = "partial",
+        /// Blocked by something outside the plan; still to do.
+        Blocked = "blocked",
+    }
 }
 
 impl Mark {
-    /// Every mark.
-    pub const ALL: &[Self] = &[Self::Todo, Self::Done, Self::Skipped, Self::Partial, Self::Blocked];
-
-    /// The mark in a word, as the tree file writes it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Todo => "todo",
-            Self::Done => "done",
-            Self::Skipped => "skipped",
-            Self::Partial => "partial",
-            Self::Blocked => "blocked",
-        }
-    }
-
     /// The mark that a character in a Markdown box stands for.
     #[must_use]
     pub fn from_box(character: char) -> Option<Self> {
@@ -61,53 +48,24 @@ impl Mark {
     }
 }
 
-impl FromStr for Mark {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|mark| mark.as_str() == word).ok_or(())
-    }
-}
-
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-/// What a test command covers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TestKind {
-    /// One task by itself.
-    #[default]
-    Unit,
-    /// Tasks together; on a parent it runs when the last leaf is done.
-    Integration,
-    /// The whole product; on a parent it runs when the last leaf is done.
-    E2e,
-}
-
-impl TestKind {
-    /// Every kind.
-    pub const ALL: &[Self] = &[Self::Unit, Self::Integration, Self::E2e];
-
-    /// The kind as the tree file and `Arborist-Test-Type` write it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unit => "unit",
-            Self::Integration => "integration",
-            Self::E2e => "e2e",
-        }
-    }
-}
-
-impl FromStr for TestKind {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == word).ok_or(())
+words! {
+    /// What a test command covers.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum TestKind {
+        /// One task by itself.
+        #[default]
+        Unit = "unit",
+        /// Tasks together; on a parent it runs when the last leaf is done.
+        Integration = "integration",
+        /// The whole product; on a parent it runs when the last leaf is done.
+        E2e = "e2e",
     }
 }
 

@@ -182,8 +182,10 @@ mod tests {
     }
 
     fn confined(program: Program, folders: &[PathBuf]) -> Supervised<'static> {
-        let confinement = Confinement::new(folders.iter().cloned()).with_private_temp();
-        Supervised::new(program.confined(confinement.enforced_by(ConfinementBackend::Bwrap)))
+        let confinement = Confinement::new(folders.iter().cloned());
+        let mut confinement = confinement.enforced_by(ConfinementBackend::Bwrap);
+        confinement.has_private_temp = true;
+        Supervised::new(program.confined(confinement))
     }
 
     fn run(script: &str, folder: &PathBuf) -> SupervisedEnd {

@@ -23,31 +23,23 @@ use super::{
     rights::drop_rights_of_root,
     sandbox_exec,
 };
-use crate::safe_files;
+use crate::{safe_files, words::words};
 
-/// What enforces a [`Confinement`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ConfinementBackend {
-    /// Rules of the kernel that only add rights: nothing below a granted folder can be closed again.
-    #[default]
-    Landlock,
-    /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
-    Bwrap,
-    /// A profile for `sandbox-exec` on macOS. Only supervised programs can be run with it.
-    SandboxExec,
+words! {
+    /// What enforces a [`Confinement`].
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum ConfinementBackend {
+        /// Rules of the kernel that only add rights: nothing below a granted folder can be closed again.
+        #[default]
+        Landlock = "landlock",
+        /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
+        Bwrap = "bwrap",
+        /// A profile for `sandbox-exec` on macOS. Only supervised programs can be run with it.
+        SandboxExec = "sandbox-exec",
+    }
 }
 
 impl ConfinementBackend {
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Landlock => "landlock",
-            Self::Bwrap => "bwrap",
-            Self::SandboxExec => "sandbox-exec",
-        }
-    }
-
     /// Those that this system may have, the strongest first.
     #[must_use]
     pub const fn of_system() -> &'static [Self] {
@@ -107,33 +99,33 @@ pub struct Confinement {
     /// The first of them, in which the child works. They stay visible in hidden folders, even if an outer folder is granted.
     own: Vec<PathBuf>,
     /// Files and devices that may be written to, but not replaced.
-    files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Folders and files that cannot be changed even if they are in a granted folder. Landlock cannot enforce this.
-    closed: Vec<PathBuf>,
+    pub(crate) closed: Vec<PathBuf>,
     /// Folders that look empty and can be changed, but not for anybody else. Landlock cannot enforce this.
-    private: Vec<PathBuf>,
+    pub(crate) private: Vec<PathBuf>,
     /// Folders and files that look empty. With Landlock, the names in them stay visible, and what is in a granted folder
     /// stays readable.
     hidden: Vec<PathBuf>,
     /// The setting that hides them.
     hidden_by: String,
     /// Folders in hidden ones that can be read.
-    shown: Vec<PathBuf>,
+    pub(crate) shown: Vec<PathBuf>,
     /// Paths that lead to something else. Only bubblewrap can do this.
-    replaced: Vec<ReplacedPath>,
+    pub(crate) replaced: Vec<ReplacedPath>,
     /// The setting that takes the network away from a child. With Landlock it is not started.
-    offline_by: Option<String>,
+    pub(crate) offline_by: Option<String>,
     backend: ConfinementBackend,
-    /// Whether a child gets a folder for temporary files that is removed after it.
-    has_private_temp: bool,
+    /// Whether a supervised child gets a folder for temporary files (`TMPDIR`) that is removed after it.
+    pub(crate) has_private_temp: bool,
     /// Whether a child is not started at all if the system cannot enforce this.
-    is_required: bool,
+    pub(crate) is_required: bool,
     /// What else a supervised child may use.
-    resources: ResourceLimits,
+    pub(crate) resources: ResourceLimits,
     /// Whether only that is limited, and every file may be changed.
     is_open: bool,
     /// What happens to the sandbox of the child's own program.
-    inner: InnerSandbox,
+    pub(crate) inner: InnerSandbox,
 }
 
 impl Confinement {
@@ -152,22 +144,16 @@ impl Confinement {
         Self { is_open: true, ..Self::default() }
     }
 
-    /// Sets what happens to the sandbox of the child's own program.
-    #[must_use]
-    pub fn around(self, inner: InnerSandbox) -> Self {
-        Self { inner, ..self }
-    }
-
     /// Limits the use of resources by a supervised child.
     #[must_use]
     pub fn with_resources(self, resources: ResourceLimits) -> Self {
         Self { resources, ..self }
     }
 
-    /// What a supervised child may use.
+    /// Sets what enforces it.
     #[must_use]
-    pub const fn resources(&self) -> ResourceLimits {
-        self.resources
+    pub fn enforced_by(self, backend: ConfinementBackend) -> Self {
+        Self { backend, ..self }
     }
 
     /// Allows this folder, too.
@@ -180,59 +166,10 @@ impl Confinement {
         }
     }
 
-    /// Allows writing to this file or device.
-    pub fn add_file(&mut self, file: PathBuf) {
-        self.files.push(file);
-    }
-
-    /// Keeps this folder or file as it is, even if it is in a folder that is allowed.
-    pub fn close(&mut self, path: PathBuf) {
-        self.closed.push(path);
-    }
-
-    /// Replaces this folder by an empty one that only the child sees.
-    pub fn make_private(&mut self, folder: PathBuf) {
-        self.private.push(folder);
-    }
-
-    /// Puts something else in the place of a path. Only bubblewrap can do this.
-    pub fn replace(&mut self, replaced: ReplacedPath) {
-        self.replaced.push(replaced);
-    }
-
     /// Makes these folders and files look empty, because this setting wants it.
     pub fn hide(&mut self, paths: Vec<PathBuf>, setting: String) {
         self.hidden.extend(paths);
         self.hidden_by = setting;
-    }
-
-    /// Lets this folder be read, even if it is in a hidden one.
-    pub fn show(&mut self, folder: PathBuf) {
-        self.shown.push(folder);
-    }
-
-    /// Takes the network away, because this setting wants it.
-    #[must_use]
-    pub fn offline(self, setting: String) -> Self {
-        Self { offline_by: Some(setting), ..self }
-    }
-
-    /// Sets what enforces it.
-    #[must_use]
-    pub fn enforced_by(self, backend: ConfinementBackend) -> Self {
-        Self { backend, ..self }
-    }
-
-    /// Gives a supervised child a folder for temporary files (`TMPDIR`), which is removed after the child has ended.
-    #[must_use]
-    pub fn with_private_temp(self) -> Self {
-        Self { has_private_temp: true, ..self }
-    }
-
-    /// Refuses to start a child if the system cannot enforce this.
-    #[must_use]
-    pub fn required(self) -> Self {
-        Self { is_required: true, ..self }
     }
 
     /// Whether something at `path` may be changed.
@@ -292,18 +229,6 @@ impl Confinement {
         (!is_visible).then_some((hidden, &self.hidden_by))
     }
 
-    /// Whether closed files look as if their file system was read-only. Otherwise permission is denied.
-    #[must_use]
-    pub fn closes_read_only(&self) -> bool {
-        self.is_bwrap()
-    }
-
-    /// The setting that takes the network away.
-    #[must_use]
-    pub fn offline_by(&self) -> Option<&str> {
-        self.offline_by.as_deref()
-    }
-
     /// Whether it limits on this system which files children can change.
     #[must_use]
     pub fn is_effective(&self) -> bool {
@@ -311,7 +236,7 @@ impl Confinement {
     }
 
     /// Whether bubblewrap enforces it, which stays the parent of the child.
-    pub(super) fn is_bwrap(&self) -> bool {
+    pub(crate) fn is_bwrap(&self) -> bool {
         self.backend == ConfinementBackend::Bwrap
     }
 

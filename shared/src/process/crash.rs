@@ -9,7 +9,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Holder, OrphanLock, ProcessId, lock::read_holder};
+use super::{
+    Holder, OrphanLock, ProcessId,
+    lock::{read_holder, write_holder},
+};
 
 /// Whether a child of ours was killed, which may leave the same traces as a killed driver.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -42,8 +45,7 @@ pub fn forget_dead(locks: &Path) {
         let (Some(file), true) = (open(&path), death(&path, &us).is_some()) else { continue };
         let holder = read_holder(&file);
         if holder.process.as_ref() == Some(&us) {
-            let line = Holder { dead: None, ..holder }.line();
-            let _ = write(&file, &line);
+            let _ = write_holder(&file, &Holder { dead: None, ..holder });
         } else if file.try_lock().is_ok() {
             // Another process may have taken and released it since.
             if death_of(&read_holder(&file), &us).is_some() {
@@ -93,12 +95,6 @@ fn death_of(holder: &Holder, us: &ProcessId) -> Option<SystemTime> {
         return earlier().or_else(|| has_lost_child().then(since).flatten());
     }
     if process.is_here() { None } else { earlier().or_else(since) }
-}
-
-fn write(file: &File, line: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    file.write_all_at(line.as_bytes(), 0)?;
-    file.set_len(line.len() as u64)
 }
 
 #[cfg(test)]

@@ -26,28 +26,7 @@ fn nameless() -> io::Result<File> {
 /// A temporary file whose name is removed at once.
 #[cfg(not(target_os = "linux"))]
 fn nameless() -> io::Result<File> {
-    use std::{
-        fs::{self, OpenOptions},
-        os::unix::fs::OpenOptionsExt,
-        sync::atomic::{AtomicUsize, Ordering},
-    };
-
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    /// Existing names are left alone, because they may be links that another user planted.
-    const TRIES: usize = 1000;
-    for _ in 0..TRIES {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("arborist-input-{}-{count}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    tempfile::tempfile()
 }
 
 #[cfg(test)]

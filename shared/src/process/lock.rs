@@ -8,7 +8,7 @@ use std::{
     io,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -98,14 +98,10 @@ pub fn retake_lost_locks(folder: &Path) -> Vec<String> {
     let below = |lock: &Locked| lock.path.starts_with(folder);
     locks
         .iter()
-        .map(|lock| own(lock))
+        .map(|lock| lock.hold())
         .filter(|lock| below(lock))
         .filter_map(|mut lock| lock.restore())
         .collect()
-}
-
-fn own(lock: &Mutex<Locked>) -> MutexGuard<'_, Locked> {
-    lock.hold()
 }
 
 /// A locked file. The lock lasts as long as any process has this descriptor or a copy of it.
@@ -169,7 +165,7 @@ impl FileLock {
     /// Removes the file when the lock is released.
     #[must_use]
     pub fn temporary(self) -> Self {
-        own(&self.locked).is_temporary = true;
+        self.locked.hold().is_temporary = true;
         self
     }
 
@@ -207,7 +203,7 @@ impl FileLock {
     /// lock.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        own(&self.locked).is_in_place()
+        self.locked.hold().is_in_place()
     }
 
     /// The lock file.
@@ -229,7 +225,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // The text in the file would tell the next holder that we died, so it is removed. It stays if a child of ours
         // was killed or if there is still an earlier death to recover from.
-        let mut lock = own(&self.locked);
+        let mut lock = self.locked.hold();
         lock.is_released = true;
         if !crash::has_lost_child() && read_holder(&lock.file).dead.is_none() && lock.is_in_place() {
             // Removed while it is locked: a process that opened it before sees that its path is gone, and opens it again.
@@ -312,10 +308,15 @@ impl Locked {
     }
 
     pub(super) fn write_holder(&self) -> io::Result<()> {
-        let line = self.holder.line();
-        self.file.write_all_at(line.as_bytes(), 0)?;
-        self.file.set_len(line.len() as u64)
+        write_holder(&self.file, &self.holder)
     }
+}
+
+/// Replaces the holder in this lock file.
+pub(super) fn write_holder(file: &File, holder: &Holder) -> io::Result<()> {
+    let line = holder.line();
+    file.write_all_at(line.as_bytes(), 0)?;
+    file.set_len(line.len() as u64)
 }
 
 /// The holder that was last written into this lock file.

@@ -47,12 +47,8 @@ impl RunMark {
     pub(super) fn is_ours_in(environment: &[u8]) -> bool {
         let pid = std::process::id();
         let own = format!("{pid}.{}.", table::start_of(pid));
-        environment.split(|byte| *byte == 0).any(|entry| {
-            let value = entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-            value.is_some_and(|value| {
-                value.split(|byte| *byte == b'/').any(|one| one.starts_with(own.as_bytes()))
-            })
-        })
+        marks_in(environment)
+            .any(|mark| mark.split(|byte| *byte == b'/').any(|one| one.starts_with(own.as_bytes())))
     }
 
     /// The drivers that our own environment names, the outermost first.
@@ -68,12 +64,14 @@ impl RunMark {
 
     /// Whether this environment (`NAME=value`, separated by NUL) has the mark, or one of a run inside.
     pub(super) fn is_in(&self, environment: &[u8]) -> bool {
-        environment.split(|byte| *byte == 0).any(|entry| {
-            let value = entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-            let rest = value.and_then(|value| value.strip_prefix(self.0.as_bytes()));
-            rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-        })
+        let mut rests = marks_in(environment).filter_map(|mark| mark.strip_prefix(self.0.as_bytes()));
+        rests.any(|rest| rest.is_empty() || rest[0] == b'/')
     }
+}
+
+fn marks_in(environment: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let entries = environment.split(|byte| *byte == 0);
+    entries.filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))
 }
 
 impl fmt::Display for RunMark {

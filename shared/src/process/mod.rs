@@ -56,7 +56,7 @@ pub use mark::protect_memory;
 pub use mounts::ReplacedPath;
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
-pub use orphan_lock::{EndedProcesses, OrphanLock};
+pub use orphan_lock::OrphanLock;
 pub use output::Tail;
 pub use output::{Chunk, Filter, Stream};
 pub use output::{LineCutter, OutputLine};

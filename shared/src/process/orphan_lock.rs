@@ -33,10 +33,6 @@ pub struct OrphanLock {
 /// machine.
 const SPAWN_TIME: Duration = Duration::from_secs(10);
 
-/// The processes of an earlier attempt that had to be ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EndedProcesses(pub Vec<u32>);
-
 impl OrphanLock {
     /// The path of the orphan lock that belongs to the lock at `lock`.
     #[must_use]
@@ -50,15 +46,11 @@ impl OrphanLock {
     pub const SUFFIX: &str = "~orphans";
 
     /// Takes the lock at `path`, after ending all processes of an earlier attempt: by TERM, and by KILL after `grace`.
-    /// `run` proves that their driver is gone. If a process could not be ended, the error says that the lock is held.
-    pub fn take_over(
-        run: &FileLock,
-        path: &Path,
-        grace: Duration,
-    ) -> Result<(Self, EndedProcesses), LockError> {
+    /// `run` proves that their driver is gone. Returns the processes that had to be ended. If a process could not be ended, the error says that the lock is held.
+    pub fn take_over(run: &FileLock, path: &Path, grace: Duration) -> Result<(Self, Vec<u32>), LockError> {
         let ended = match EarlierAttempt::read(path) {
             Some(remains) => remains.end(path, grace)?,
-            None => EndedProcesses::default(),
+            None => Vec::new(),
         };
         let lock = Locked::take_within(path, run.what(), SPAWN_TIME, &Cancel::new())?;
         Ok((Self { lock }, ended))
@@ -66,13 +58,9 @@ impl OrphanLock {
 
     /// Takes a lock again that this process took over before and has dropped. An attempt ends only after all of its processes
     /// did, so they are searched only if the lock is still shared.
-    pub fn take_again(
-        run: &FileLock,
-        path: &Path,
-        grace: Duration,
-    ) -> Result<(Self, EndedProcesses), LockError> {
+    pub fn take_again(run: &FileLock, path: &Path, grace: Duration) -> Result<(Self, Vec<u32>), LockError> {
         match Locked::try_take(path, run.what()) {
-            Ok(lock) => Ok((Self { lock }, EndedProcesses::default())),
+            Ok(lock) => Ok((Self { lock }, Vec::new())),
             Err(_) => Self::take_over(run, path, grace),
         }
     }
@@ -116,9 +104,9 @@ impl EarlierAttempt {
         Some(Self { file, identity, holder, mark, seen: BTreeSet::new() })
     }
 
-    fn end(mut self, path: &Path, grace: Duration) -> Result<EndedProcesses, LockError> {
+    fn end(mut self, path: &Path, grace: Duration) -> Result<Vec<u32>, LockError> {
         if clear(&mut self, grace).is_empty() {
-            return Ok(EndedProcesses(self.seen.into_iter().collect()));
+            return Ok(self.seen.into_iter().collect());
         }
         Err(LockError::Held { path: path.to_owned(), holder: Box::new(self.holder) })
     }

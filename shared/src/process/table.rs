@@ -1,8 +1,12 @@
 //! Lists the processes of this machine: from `/proc` on Linux, elsewhere with `ps`.
 
-use std::{collections::BTreeSet, fs::Metadata, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use super::mark::RunMark;
+
+pub(super) use system::{
+    all, count_processes, environment, is_being_killed, is_running, shares_lock, waits_at_named_pipe,
+};
 
 /// A snapshot of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,21 +28,6 @@ pub(super) fn start_of(pid: u32) -> String {
 /// Whether process `pid` exists and started at this time.
 pub(super) fn is_alive(pid: u32, started: &str) -> bool {
     system::one(pid).is_some_and(|process| !process.zombie && process.started == started)
-}
-
-/// Whether process `pid` exists, has not ended and is not stopped.
-pub(super) fn is_running(pid: u32) -> bool {
-    system::is_running(pid)
-}
-
-/// Whether process `pid` was killed and has not ended yet. It still holds its locks.
-pub(super) fn is_being_killed(pid: u32) -> bool {
-    system::is_being_killed(pid)
-}
-
-/// All visible processes; empty if the system does not tell.
-pub(super) fn all() -> Vec<Process> {
-    system::all()
 }
 
 /// The children of this process; `None` if the system does not tell.
@@ -88,11 +77,6 @@ fn with_listed_children(mut found: BTreeSet<u32>) -> Option<BTreeSet<u32>> {
     Some(found)
 }
 
-/// The environment with which process `pid` was started; `None` if it may not be read.
-pub(super) fn environment(pid: u32) -> Option<Vec<u8>> {
-    system::environment(pid)
-}
-
 /// Whether process `pid` has the mark in its environment. No if it may not be read.
 pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
@@ -101,11 +85,6 @@ pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
 /// Whether process `pid` belongs to a program that this process started. No if it may not be read.
 pub(super) fn carries_ours(pid: u32) -> bool {
     system::environment(pid).is_some_and(|environment| RunMark::is_ours_in(&environment))
-}
-
-/// Whether process `pid` shares the lock on `file`.
-pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
-    system::shares_lock(pid, file)
 }
 
 /// `roots` with all their descendants.
@@ -161,16 +140,6 @@ pub(super) fn has_removed_lock(folder: &Path) -> bool {
         .any(|file| file.starts_with(folder) && file.to_string_lossy().ends_with(" (deleted)"))
 }
 
-/// Whether a process is opening a named pipe whose other end is not open. No if the system does not tell.
-pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
-    system::waits_at_named_pipe(pid)
-}
-
-/// The number of processes of a user, as the system counts them for its limit: threads count, too.
-pub(super) fn count_processes(user: u32) -> u64 {
-    system::count(user)
-}
-
 #[cfg(target_os = "linux")]
 mod system {
     use std::{
@@ -183,18 +152,21 @@ mod system {
 
     use super::Process;
 
-    pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
+    /// Whether a process is opening a named pipe whose other end is not open. No if the system does not tell.
+    pub(in crate::process) fn waits_at_named_pipe(pid: u32) -> bool {
         let place = fs::read_to_string(format!("/proc/{pid}/wchan"));
         place.is_ok_and(|place| place.trim() == "wait_for_partner")
     }
 
-    pub(super) fn is_running(pid: u32) -> bool {
+    /// Whether process `pid` exists, has not ended and is not stopped.
+    pub(in crate::process) fn is_running(pid: u32) -> bool {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let rest = stat.rfind(')').and_then(|end| stat.get(end + 1..)).unwrap_or_default();
         rest.trim_start().starts_with(['R', 'S', 'D'])
     }
 
-    pub(super) fn is_being_killed(pid: u32) -> bool {
+    /// Whether process `pid` was killed and has not ended yet. It still holds its locks.
+    pub(in crate::process) fn is_being_killed(pid: u32) -> bool {
         const SIGKILL: u64 = 1 << 8;
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let pending = status.lines().filter_map(|line| {
@@ -213,7 +185,8 @@ mod system {
         fs::read_to_string(format!("/proc/{pid}/comm")).ok()
     }
 
-    pub(super) fn all() -> Vec<Process> {
+    /// All visible processes; empty if the system does not tell.
+    pub(in crate::process) fn all() -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         names.filter_map(one).collect()
@@ -259,7 +232,8 @@ mod system {
         })
     }
 
-    pub(super) fn count(user: u32) -> u64 {
+    /// The number of processes of a user, as the system counts them for its limit: threads count, too.
+    pub(in crate::process) fn count_processes(user: u32) -> u64 {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = pids.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit));
         let statuses = pids.filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
@@ -275,12 +249,13 @@ mod system {
         (field("Uid:")? == u64::from(user)).then(|| field("Threads:").unwrap_or(1))
     }
 
-    pub(super) fn environment(pid: u32) -> Option<Vec<u8>> {
+    /// The environment with which process `pid` was started; `None` if it may not be read.
+    pub(in crate::process) fn environment(pid: u32) -> Option<Vec<u8>> {
         fs::read(format!("/proc/{pid}/environ")).ok()
     }
 
-    /// The kernel lists for each descriptor the locks of its open file; another open of the same file has none.
-    pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
+    /// Whether process `pid` shares the lock on `file`. The kernel lists for each descriptor the locks of its open file; another open of the same file has none.
+    pub(in crate::process) fn shares_lock(pid: u32, file: &Metadata) -> bool {
         let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
             Ok(entries) => entries,
             Err(error) => return error.kind() == ErrorKind::PermissionDenied && took_lock(pid, file.ino()),
@@ -313,15 +288,15 @@ mod system {
 
     use super::Process;
 
-    pub(super) fn waits_at_named_pipe(_pid: u32) -> bool {
+    pub(in crate::process) fn waits_at_named_pipe(_pid: u32) -> bool {
         false
     }
 
-    pub(super) fn is_running(_pid: u32) -> bool {
+    pub(in crate::process) fn is_running(_pid: u32) -> bool {
         false
     }
 
-    pub(super) fn is_being_killed(_pid: u32) -> bool {
+    pub(in crate::process) fn is_being_killed(_pid: u32) -> bool {
         false
     }
 
@@ -342,7 +317,7 @@ mod system {
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    pub(super) fn all() -> Vec<Process> {
+    pub(in crate::process) fn all() -> Vec<Process> {
         ask(&["-A"])
     }
 
@@ -368,16 +343,16 @@ mod system {
         })
     }
 
-    pub(super) fn count(user: u32) -> u64 {
+    pub(in crate::process) fn count_processes(user: u32) -> u64 {
         let listed = Command::new("ps").args(["-U", &user.to_string(), "-o", "pid="]).output();
         listed.map_or(0, |listed| listed.stdout.split(|byte| *byte == b'\n').count() as u64)
     }
 
-    pub(super) fn environment(_pid: u32) -> Option<Vec<u8>> {
+    pub(in crate::process) fn environment(_pid: u32) -> Option<Vec<u8>> {
         None
     }
 
-    pub(super) fn shares_lock(_pid: u32, _file: &Metadata) -> bool {
+    pub(in crate::process) fn shares_lock(_pid: u32, _file: &Metadata) -> bool {
         false
     }
 }

@@ -64,7 +64,8 @@ impl SlotQueue {
 
 /// Does `work` with a slot, except while it is in [`without_slot`].
 pub fn with_slot<T>(work: impl FnOnce() -> T) -> T {
-    let _slot = TakenSlot::take();
+    enter();
+    let _leave = AtEnd(|| leave(ThreadState::Outside));
     work()
 }
 
@@ -75,32 +76,17 @@ pub fn without_slot<T>(wait: impl FnOnce() -> T) -> T {
         return wait();
     }
     leave(ThreadState::Outside);
-    // The slot is taken again also after a panic, because `TakenSlot` gives it back.
-    let _again = TakeAgain;
+    // The slot is taken again also after a panic, because `with_slot` gives it back.
+    let _again = AtEnd(enter);
     wait()
 }
 
-/// The slot of a thread, given back when this is dropped.
-struct TakenSlot;
+/// Calls a function when it is dropped, also after a panic.
+struct AtEnd(fn());
 
-impl TakenSlot {
-    fn take() -> Self {
-        enter();
-        Self
-    }
-}
-
-impl Drop for TakenSlot {
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        leave(ThreadState::Outside);
-    }
-}
-
-struct TakeAgain;
-
-impl Drop for TakeAgain {
-    fn drop(&mut self) {
-        enter();
+        self.0();
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     git::{Ownership, Ref, RefMove, Repository, add_notice},
     mutex::MutexExt,
     name::{BranchName, Oid, TaskId, saved_ref},
+    words::words,
 };
 
 /// The prefix of the refs of tickets.
@@ -29,48 +30,34 @@ pub struct StoredTicket {
     pub commit: Oid,
 }
 
-/// What became of a ticket, as the log of outcomes says it. It is serialised into git as one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoggedOutcome {
-    /// It landed.
-    Landed,
-    /// Its changes were on the target already.
-    NoChange,
-    /// The change of another task was chosen.
-    NotChosen,
-    /// A gate failed.
-    Red,
-    /// It conflicts with the target, and an agent may resolve it.
-    Conflict,
-    /// It conflicts with the target, and a person has to resolve it.
-    Escalated,
-    /// Its task is done again.
-    Withdrawn,
-    /// A person took it out of the queue.
-    Dropped,
-    /// A newer version wrote another word.
-    #[serde(other)]
-    Unknown,
+words! {
+    /// What became of a ticket, as the log of outcomes says it. It is serialised into git as one word.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LoggedOutcome {
+        /// It landed.
+        Landed = "landed",
+        /// Its changes were on the target already.
+        NoChange = "no-change",
+        /// The change of another task was chosen.
+        NotChosen = "not-chosen",
+        /// A gate failed.
+        Red = "red",
+        /// It conflicts with the target, and an agent may resolve it.
+        Conflict = "conflict",
+        /// It conflicts with the target, and a person has to resolve it.
+        Escalated = "escalated",
+        /// Its task is done again.
+        Withdrawn = "withdrawn",
+        /// A person took it out of the queue.
+        Dropped = "dropped",
+        /// A newer version wrote another word.
+        #[serde(other)]
+        Unknown = "unknown",
+    }
 }
 
 impl LoggedOutcome {
-    /// The word in the log.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Landed => "landed",
-            Self::NoChange => "no-change",
-            Self::NotChosen => "not-chosen",
-            Self::Red => "red",
-            Self::Conflict => "conflict",
-            Self::Escalated => "escalated",
-            Self::Withdrawn => "withdrawn",
-            Self::Dropped => "dropped",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Whether the gates ran and decided.
     #[must_use]
     pub fn is_try(self) -> bool {

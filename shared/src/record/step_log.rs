@@ -53,7 +53,7 @@ impl StepHeading {
         let ordinal: u32 = parts.next()?.strip_prefix("attempt ")?.parse().ok()?;
         Some(Self {
             task: task.parse().ok()?,
-            step: step.parse().ok()?,
+            step: Step::of_word(step)?,
             attempt: Attempt(ordinal.checked_sub(1)?),
             started: parts.next()?.parse().ok()?,
             session: parts
@@ -265,7 +265,7 @@ fn parse_name(name: &str) -> Option<(TaskId, Step, Timestamp)> {
     number.parse::<u32>().ok()?;
     let time = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
     let (task, step) = rest.rsplit_once('_')?;
-    let step: Step = step.parse().ok()?;
+    let step = Step::of_word(step)?;
     let has_log = matches!(step, Step::Implement | Step::Test | Step::Review);
     Some((task.parse().ok().filter(|_| has_log)?, step, time))
 }

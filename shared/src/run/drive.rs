@@ -261,7 +261,7 @@ impl OpenRun {
             toolbox: self.toolbox(&beside),
             checkpoints,
             recalled,
-            save_every: self.worktree_options().save_every,
+            save_every: self.worktree_options().save_every(),
             ignored: IgnoredFiles::default(),
             clean: self.clean_pool()?,
             sections: &self.workspace.sections,

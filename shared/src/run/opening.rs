@@ -103,7 +103,7 @@ impl OpenRun {
         request.tree = request.tree.map(|typed| typed_plan_path(&repository, &typed));
         let mut settings = Settings::load_for_run(&repository, &config)?;
         if let Some(mode) = &request.flags.sandbox {
-            settings.set_flag("sandbox.mode", mode, "--sandbox")?;
+            settings.set_sandbox_mode(mode)?;
         }
         if repository.worktree.is_none() {
             return Err(GardenerError::Bare.into());

@@ -36,7 +36,7 @@ impl OpenRun {
         let path = OrphanLock::beside(self.lock.path());
         let (orphan_lock, ended) = OrphanLock::take_over(&self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
-        let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
+        let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
         if !pids.is_empty() {
             let words = format!("ended processes that a crashed run had left: {}", pids.join(", "));
             monitor.listener().warn(&words);

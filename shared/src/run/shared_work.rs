@@ -6,7 +6,6 @@ use super::{OpenRun, RunListener};
 use crate::{
     coordination::{
         CoordinationError, PublishedLanding, RemoteView, RemoteWork, SharedLanding, WorkOptions, WorkRequest,
-        WorkerName,
     },
     engine::{Engine, StartedBy},
     failure::{Exit, Failure},
@@ -14,7 +13,7 @@ use crate::{
     git::{Network, Repository, shown_url},
     history::Run,
     message::visible,
-    name::{BranchName, SessionId, TaskId},
+    name::{BranchName, SessionId, TaskId, WorkerName},
     plan::Plan,
     process::{Cancel, shell_word},
     queue::Target,

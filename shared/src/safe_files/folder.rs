@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::path::InnerPath;
+use super::{path::InnerPath, walk::LIST_FLAGS};
 
 /// Why a file could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ pub struct Enclosure {
 impl Enclosure {
     /// Opens the folder at `top`.
     pub fn open(top: &Path) -> std::io::Result<Self> {
-        let top = openat(CWD, top, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        let top = openat(CWD, top, LIST_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())?;
         Ok(Self { top, closed: Vec::new() })
     }
 
@@ -99,13 +99,11 @@ impl Enclosure {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
 fn enter(folder: &OwnedFd, name: &str, missing: MissingFolder) -> Result<OwnedFd, Errno> {
-    match openat(folder, name, FOLDER, Mode::empty()) {
+    match openat(folder, name, LIST_FLAGS, Mode::empty()) {
         Err(Errno::NOENT) if missing == MissingFolder::Create => {
             match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => openat(folder, name, FOLDER, Mode::empty()),
+                Ok(()) | Err(Errno::EXIST) => openat(folder, name, LIST_FLAGS, Mode::empty()),
                 Err(errno) => Err(errno),
             }
         }

@@ -13,17 +13,15 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, openat, renameat, statat, unlinkat},
+    fs::{AtFlags, Dir, FileType, Mode, Stat, fchmod, openat, renameat, statat, unlinkat},
     io::Errno,
 };
 
 use super::{
     files::FolderEntry,
     journal::note,
-    walk::{MissingParent, open_folder, parent_of},
+    walk::{LIST_FLAGS, MissingParent, open_folder, parent_of},
 };
-
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -360,7 +358,7 @@ fn empty_into(top: &OwnedFd, name: &OsStr, count: &mut u64) -> io::Result<()> {
 
 /// Opens a folder that is about to be removed. Missing permissions, as in some caches, are added.
 fn open_to_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let opened = openat(folder, name, FOLDER, Mode::empty())?;
+    let opened = openat(folder, name, LIST_FLAGS, Mode::empty())?;
     let mode = rustix::fs::fstat(&opened)?.st_mode;
     if mode & 0o700 != 0o700 {
         let _ = fchmod(&opened, Mode::from_raw_mode((mode & 0o7777) | 0o700));
@@ -369,12 +367,8 @@ fn open_to_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn names_in(folder: impl AsFd) -> io::Result<Vec<OsString>> {
-    names_of(&mut Dir::read_from(folder)?)
-}
-
-fn names_of(listed: &mut Dir) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in listed {
+    for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name != "." && name != ".." {
@@ -522,7 +516,7 @@ mod tests {
         for _ in 0..3000 {
             rustix::fs::mkdirat(&inner, "deep", Mode::from_raw_mode(0o755)).unwrap();
             openat(&inner, "file", rustix::fs::OFlags::CREATE, Mode::from_raw_mode(0o644)).unwrap();
-            inner = openat(&inner, "deep", FOLDER, Mode::empty()).unwrap();
+            inner = openat(&inner, "deep", LIST_FLAGS, Mode::empty()).unwrap();
         }
         remove_all(&top.join("deep")).unwrap();
         assert_eq!(fs::read_dir(&top).unwrap().count(), 1, "the file beside it stays");

@@ -69,7 +69,7 @@ pub fn list_denials(output: &str, confinement: Option<&Confinement>) -> Vec<Stri
     let effective = Some(confinement).filter(|confinement| confinement.is_effective());
     let files = effective.into_iter().flat_map(|confinement| describe_files(output, confinement));
     let network = effective.and_then(|confinement| network::describe(output, confinement));
-    files.chain(network).chain(describe_limits(output, confinement.resources())).collect()
+    files.chain(network).chain(describe_limits(output, confinement.resources)).collect()
 }
 
 /// Whether a refusal concerns what is always closed, such as the git directory. A program that needs it must not be run
@@ -203,7 +203,7 @@ fn join(words: impl IntoIterator<Item = String>) -> String {
 fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
     let output = unquoted(output);
     let lines: Vec<&str> = output.lines().collect();
-    let refusals = if confinement.closes_read_only() { READ_ONLY } else { &REFUSALS };
+    let refusals = if confinement.is_bwrap() { READ_ONLY } else { &REFUSALS };
     let mut found: Vec<RefusedPath> = Vec::new();
     let is_refusal = |line: &str| has_any(line, refusals) || says_missing_of_new_folder(line);
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_refusal(line)) {
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn git_directories_are_recognised_by_relative_paths() {
         let mut confinement = Confinement::new([PathBuf::from("/tmp/lane")]);
-        confinement.close("/tmp/lane/.git".into());
+        confinement.closed.push("/tmp/lane/.git".into());
         let output = "error: could not lock config file .git/config: Read-only file system\n";
         // The folder need not exist here.
         let found = find_paths(without_speaker(output), &confinement);

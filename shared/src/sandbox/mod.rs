@@ -150,16 +150,16 @@ impl Sandbox {
     /// Where a child may change files; `None` if it may change all.
     fn confine_files(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode_of(child);
-        let offline_by = self.offline_by(Some(child.step), child.runner);
         if mode == SandboxMode::Off || self.is_left_alone(child) {
             return None;
         }
         // If no backend works here, the child starts without limits: only a mode that was chosen makes them required.
         let backend = mode.backend().unwrap_or_default();
-        let mut confinement = Confinement::new(child.places.iter().cloned())
-            .with_private_temp()
-            .enforced_by(backend)
-            .around(self.inner_sandbox(child));
+        let mut confinement = Confinement::new(child.places.iter().cloned()).enforced_by(backend);
+        confinement.is_required = mode == SandboxMode::Landlock;
+        confinement.has_private_temp = true;
+        confinement.inner = self.inner_sandbox(child);
+        confinement.offline_by = self.offline_by(Some(child.step), child.runner);
         let writable = self.writable(child);
         let kept = self.list_kept(child, backend);
         let is_grantable = |folder: &PathBuf| is_grantable(child, folder);
@@ -191,20 +191,19 @@ impl Sandbox {
             if is_made(&path, file.is_needed) {
                 let _ = safe_files::open_or_create(&path);
             }
-            confinement.add_file(path);
+            confinement.files.push(path);
         }
         for path in self.granted(child) {
             for path in kept.list_beside(path) {
                 if path.is_file() {
-                    confinement.add_file(path);
+                    confinement.files.push(path);
                 } else {
                     confinement.add(path);
                 }
             }
         }
         let git_dirs = self.list_git_dirs(child);
-        git_dirs.iter().for_each(|path| confinement.close(path.clone()));
-        child.protected.iter().for_each(|path| confinement.close(path.clone()));
+        confinement.closed.extend(git_dirs.iter().chain(&child.protected).cloned());
         for folder in &child.private {
             match writable.resolve(folder) {
                 Some(folder) => {
@@ -212,13 +211,13 @@ impl Sandbox {
                         // Otherwise the child would make it for everybody.
                         let _ = safe_files::make_folders(&folder);
                     }
-                    confinement.make_private(folder);
+                    confinement.private.push(folder);
                 }
-                None => confinement.close(folder.clone()),
+                None => confinement.closed.push(folder.clone()),
             }
         }
         if child.step != "setup" {
-            self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
+            confinement.closed.extend(self.program_folders(child));
         }
         // A folder in a git directory of a checkout that is writable was left out above, because it seemed to be allowed.
         let is_inside = |path: &Path, folder: &PathBuf| path != folder && path.starts_with(folder);
@@ -233,16 +232,9 @@ impl Sandbox {
         let is_hidden = |folder: &PathBuf| hidden.iter().any(|hidden| folder.starts_with(hidden));
         let is_own = |folder: &PathBuf| child.places.iter().any(|place| folder.starts_with(place));
         let shown = reads.filter(|folder| is_hidden(folder) && !is_own(folder));
-        shown.for_each(|folder| confinement.show(folder));
+        confinement.shown.extend(shown);
         confinement.hide(hidden, key);
-        let confinement = match offline_by {
-            Some(key) => confinement.offline(key),
-            None => confinement,
-        };
-        Some(match mode {
-            SandboxMode::Landlock => confinement.required(),
-            SandboxMode::Auto | SandboxMode::Bwrap | SandboxMode::Off => confinement,
-        })
+        Some(confinement)
     }
 
     /// What happens to the sandbox of the child's own program. It keeps every git directory read-only, also a private one.

@@ -15,6 +15,7 @@ use crate::{
     message::{self, Key, Message, MessageReading},
     name::{Oid, SessionId, TaskId},
     process::FileLock,
+    words::words,
 };
 
 /// A record and its commit.
@@ -382,36 +383,23 @@ impl SessionReader<'_> {
     }
 }
 
-/// The state of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SessionState {
-    /// A run is active.
-    Running,
-    /// Another program runs it, and it has not ended.
-    Open,
-    /// It was paused.
-    Paused,
-    /// It crashed: no process is working on it, and no end is recorded.
-    Crashed,
-    /// It ended with a failure.
-    Failed,
-    /// It is done.
-    Complete,
-}
-
-impl SessionState {
-    /// The name of the state.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Open => "open",
-            Self::Paused => "paused",
-            Self::Crashed => "crashed",
-            Self::Failed => "failed",
-            Self::Complete => "complete",
-        }
+words! {
+    /// The state of a session.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SessionState {
+        /// A run is active.
+        Running = "running",
+        /// Another program runs it, and it has not ended.
+        Open = "open",
+        /// It was paused.
+        Paused = "paused",
+        /// It crashed: no process is working on it, and no end is recorded.
+        Crashed = "crashed",
+        /// It ended with a failure.
+        Failed = "failed",
+        /// It is done.
+        Complete = "complete",
     }
 }
 

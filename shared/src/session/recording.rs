@@ -155,18 +155,16 @@ impl SessionReader<'_> {
                     snapshots.insert(head, checkpoint.snapshot);
                 }
                 RecordKind::Turn(turn) => {
-                    let Some(step) = Step::ALL.iter().find(|step| step.as_str() == turn.step) else {
-                        continue;
-                    };
+                    let Some(step) = Step::of_word(&turn.step) else { continue };
                     let of_task = drafts.entry(turn.node.clone()).or_default();
-                    let kind = (*step, turn.attempt);
+                    let kind = (step, turn.attempt);
                     let is_same = |last: &&mut Draft| (last.step, last.attempt) == kind;
                     let is_open = !open.insert(turn.node.clone());
                     let found = Found { is_before: fork.has_turn(&turn, head), turn };
                     match of_task.last_mut().filter(|last| is_open && is_same(last)) {
                         Some(last) => last.turns.push(found),
                         None => of_task.push(Draft {
-                            step: *step,
+                            step,
                             attempt: found.turn.attempt,
                             turns: vec![found],
                             end: None,

@@ -21,7 +21,7 @@ settings! {
 
     tree: Option<String> {
         key: "tree",
-        variable: Some("ARBORIST_TREE"),
+        variable: "ARBORIST_TREE",
         kind: ValueKind::Text,
         expected: PATH,
         default: DefaultValue::InWords("the first of task-tree.json, specs/<branch>/tasks.md, spec/tasks.md, tasks.md, otherwise the only other plan that is found"),
@@ -29,7 +29,7 @@ settings! {
     }
     runner: Option<Sourced<String>> {
         key: "runner",
-        variable: Some("ARBORIST_RUNNER"),
+        variable: "ARBORIST_RUNNER",
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: DefaultValue::InWords("claude"),
@@ -37,7 +37,7 @@ settings! {
     }
     model: Option<String> {
         key: "model",
-        variable: Some("ARBORIST_MODEL"),
+        variable: "ARBORIST_MODEL",
         kind: ValueKind::Name,
         expected: MODEL_NAME,
         default: DefaultValue::InWords("the program's own choice"),
@@ -45,7 +45,7 @@ settings! {
     }
     fallback: Option<Sourced<Vec<String>>> {
         key: "fallback",
-        variable: Some("ARBORIST_FALLBACK"),
+        variable: "ARBORIST_FALLBACK",
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: DefaultValue::InWords("none"),
@@ -53,21 +53,21 @@ settings! {
     }
     tools: Option<bool> {
         key: "tools",
-        variable: Some("ARBORIST_TOOLS"),
+        variable: "ARBORIST_TOOLS",
         kind: ValueKind::Switch,
         default: DefaultValue::InWords("true where a task has more than one repository, else false"),
         about: "Whether agents that support MCP get tools to read and write the task's files and to run the commands that you configure; see git-arborist-tools(1).",
     }
     resume: bool {
         key: "resume",
-        variable: Some("ARBORIST_RESUME"),
+        variable: "ARBORIST_RESUME",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether the next attempt continues the session of the agent program, if the program reported one in this run. Otherwise each attempt starts a new session with the feedback in its prompt.",
     }
     max_retries: u32 {
         key: "max-retries",
-        variable: Some("ARBORIST_MAX_RETRIES"),
+        variable: "ARBORIST_MAX_RETRIES",
         kind: ValueKind::Positive,
         expected: "a number, 1 or more",
         default: DefaultValue::Count(5),
@@ -75,7 +75,7 @@ settings! {
     }
     test_command: Option<Sourced<String>> {
         key: "test-command",
-        variable: Some("ARBORIST_TEST_COMMAND"),
+        variable: "ARBORIST_TEST_COMMAND",
         kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("none; then the test step passes, with a warning"),
@@ -83,14 +83,14 @@ settings! {
     }
     allow_dirty: bool {
         key: "allow-dirty",
-        variable: Some("ARBORIST_ALLOW_DIRTY"),
+        variable: "ARBORIST_ALLOW_DIRTY",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether to start even if the checkout has uncommitted changes. They stay uncommitted, except changes to the plan and the configuration.",
     }
     report_dir: String {
         key: "report-dir",
-        variable: Some("ARBORIST_REPORT_DIR"),
+        variable: "ARBORIST_REPORT_DIR",
         kind: ValueKind::InnerPath,
         expected: INNER_PATH,
         default: DefaultValue::Text("spec/reports"),
@@ -98,7 +98,7 @@ settings! {
     }
     log_dir: String {
         key: "log-dir",
-        variable: Some("ARBORIST_LOG_DIR"),
+        variable: "ARBORIST_LOG_DIR",
         kind: ValueKind::InnerPath,
         expected: INNER_PATH,
         default: DefaultValue::Text("spec/logs"),
@@ -106,7 +106,7 @@ settings! {
     }
     log_limit: u64 {
         key: "log-limit",
-        variable: Some("ARBORIST_LOG_LIMIT"),
+        variable: "ARBORIST_LOG_LIMIT",
         kind: ValueKind::Positive,
         expected: "a number of megabytes, 1 or more",
         default: DefaultValue::Count(100),
@@ -114,14 +114,13 @@ settings! {
     }
     sign: bool {
         key: "sign",
-        variable: None,
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether task commits, landings and records are signed, by git's own configuration (gpg.format, user.signingKey). It can only be set in git's configuration. 'git arborist verify --signed' requires the signatures.",
     }
     jobs: Size {
         key: "jobs",
-        variable: Some("ARBORIST_JOBS"),
+        variable: "ARBORIST_JOBS",
         kind: ValueKind::Size,
         expected: "1 or more, or auto",
         default: DefaultValue::Count(1),
@@ -135,7 +134,6 @@ settings! {
 
     runner: Option<Sourced<String>> {
         key: "steps.*.runner",
-        variable: None,
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: DefaultValue::InWords("the value of 'runner'"),
@@ -143,7 +141,6 @@ settings! {
     }
     model: Option<String> {
         key: "steps.*.model",
-        variable: None,
         kind: ValueKind::Name,
         expected: MODEL_NAME,
         default: DefaultValue::InWords("the value of 'model'"),
@@ -151,7 +148,6 @@ settings! {
     }
     fallback: Option<Sourced<Vec<String>>> {
         key: "steps.*.fallback",
-        variable: None,
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: DefaultValue::InWords("the value of 'fallback'"),
@@ -165,7 +161,6 @@ settings! {
 
     command: Option<Sourced<Vec<String>>> {
         key: "runners.*.command",
-        variable: None,
         kind: ValueKind::Words,
         expected: "a list of words, such as [\"robot\", \"{prompt}\"]",
         default: DefaultValue::InWords("that of the built-in runner of this name"),
@@ -173,7 +168,6 @@ settings! {
     }
     resume: Option<Sourced<Vec<String>>> {
         key: "runners.*.resume",
-        variable: None,
         kind: ValueKind::Words,
         expected: "a list of words, such as [\"robot\", \"{prompt}\"]",
         default: DefaultValue::InWords("runners.*.command, with {session} filled in"),
@@ -181,7 +175,6 @@ settings! {
     }
     events: Option<String> {
         key: "runners.*.events",
-        variable: None,
         kind: ValueKind::Text,
         expected: "claude, codex, gemini, opencode or text",
         default: DefaultValue::InWords("text"),
@@ -189,14 +182,12 @@ settings! {
     }
     tools: Option<bool> {
         key: "runners.*.tools",
-        variable: None,
         kind: ValueKind::Switch,
         default: DefaultValue::InWords("the value of 'tools'"),
         about: "Whether this runner is given tools.",
     }
     env: BTreeMap<String, Sourced<String>> {
         key: "runners.*.env.*",
-        variable: None,
         kind: ValueKind::Text,
         expected: "a text in quotes",
         default: DefaultValue::InWords("nothing"),
@@ -210,7 +201,7 @@ settings! {
 
     runner: Duration {
         key: "timeouts.runner",
-        variable: Some("ARBORIST_TIMEOUT_RUNNER"),
+        variable: "ARBORIST_TIMEOUT_RUNNER",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
@@ -218,7 +209,7 @@ settings! {
     }
     silence: Duration {
         key: "timeouts.silence",
-        variable: Some("ARBORIST_TIMEOUT_SILENCE"),
+        variable: "ARBORIST_TIMEOUT_SILENCE",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(300),
@@ -226,7 +217,7 @@ settings! {
     }
     test: Duration {
         key: "timeouts.test",
-        variable: Some("ARBORIST_TIMEOUT_TEST"),
+        variable: "ARBORIST_TIMEOUT_TEST",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(300),
@@ -234,7 +225,7 @@ settings! {
     }
     limit: Duration {
         key: "timeouts.limit",
-        variable: Some("ARBORIST_TIMEOUT_LIMIT"),
+        variable: "ARBORIST_TIMEOUT_LIMIT",
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::Count(1800),
@@ -242,7 +233,7 @@ settings! {
     }
     setup: Duration {
         key: "timeouts.setup",
-        variable: Some("ARBORIST_TIMEOUT_SETUP"),
+        variable: "ARBORIST_TIMEOUT_SETUP",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
@@ -250,7 +241,7 @@ settings! {
     }
     commit_message: Duration {
         key: "timeouts.commit-message",
-        variable: Some("ARBORIST_TIMEOUTS_COMMIT_MESSAGE"),
+        variable: "ARBORIST_TIMEOUTS_COMMIT_MESSAGE",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(30),
@@ -258,7 +249,7 @@ settings! {
     }
     network: Duration {
         key: "timeouts.network",
-        variable: Some("ARBORIST_TIMEOUT_NETWORK"),
+        variable: "ARBORIST_TIMEOUT_NETWORK",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(60),

@@ -39,14 +39,14 @@ settings! {
 
     auto: bool {
         key: "merge.auto",
-        variable: Some("ARBORIST_MERGE_AUTO"),
+        variable: "ARBORIST_MERGE_AUTO",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(true),
         about: "Whether 'git arborist gardener --jobs' lands finished tasks. If not, they are queued, and 'git arborist merge run' lands them.",
     }
     batch: Option<Size> {
         key: "merge.batch",
-        variable: Some("ARBORIST_MERGE_BATCH"),
+        variable: "ARBORIST_MERGE_BATCH",
         kind: ValueKind::Size,
         expected: "1 or more, or auto",
         default: DefaultValue::InWords("auto: fewer after failures"),
@@ -54,7 +54,7 @@ settings! {
     }
     keep: Vec<String> {
         key: "merge.keep",
-        variable: Some("ARBORIST_MERGE_KEEP"),
+        variable: "ARBORIST_MERGE_KEEP",
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: DefaultValue::List(&[], "none"),
@@ -62,21 +62,21 @@ settings! {
     }
     red_target: RedTarget {
         key: "merge.red-target",
-        variable: Some("ARBORIST_MERGE_RED_TARGET"),
+        variable: "ARBORIST_MERGE_RED_TARGET",
         kind: ValueKind::Choice(RedTarget::WORDS),
         default: DefaultValue::Text("hold"),
         about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
     }
     assist: bool {
         key: "merge.assist",
-        variable: Some("ARBORIST_MERGE_ASSIST"),
+        variable: "ARBORIST_MERGE_ASSIST",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(true),
         about: "Whether an agent, the runner of steps.resolve, tries to resolve conflicts first.",
     }
     resolve_attempts: u32 {
         key: "merge.resolve-attempts",
-        variable: Some("ARBORIST_MERGE_RESOLVE_ATTEMPTS"),
+        variable: "ARBORIST_MERGE_RESOLVE_ATTEMPTS",
         kind: ValueKind::Count,
         expected: "a number of tries",
         default: DefaultValue::Count(2),
@@ -84,21 +84,21 @@ settings! {
     }
     on_conflict: OnConflict {
         key: "merge.on-conflict",
-        variable: Some("ARBORIST_MERGE_ON_CONFLICT"),
+        variable: "ARBORIST_MERGE_ON_CONFLICT",
         kind: ValueKind::Choice(OnConflict::WORDS),
         default: DefaultValue::Text("resolve"),
         about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",
     }
     delete_branches: bool {
         key: "merge.delete-branches",
-        variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
+        variable: "ARBORIST_MERGE_DELETE_BRANCHES",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether to delete a task's branch when all of it is known to have landed.",
     }
     wait_limit: Duration {
         key: "merge.wait-limit",
-        variable: Some("ARBORIST_MERGE_WAIT_LIMIT"),
+        variable: "ARBORIST_MERGE_WAIT_LIMIT",
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::Count(3600),
@@ -112,7 +112,6 @@ settings! {
 
     command: Option<Sourced<String>> {
         key: "merge.gates.*.command",
-        variable: None,
         kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("nothing"),
@@ -120,7 +119,6 @@ settings! {
     }
     timeout: Option<Sourced<u64>> {
         key: "merge.gates.*.timeout",
-        variable: None,
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(GATE_SECONDS),
@@ -128,7 +126,6 @@ settings! {
     }
     when: Option<Sourced<String>> {
         key: "merge.gates.*.when",
-        variable: None,
         kind: ValueKind::Text,
         expected: "a pathspec, in quotes",
         default: DefaultValue::InWords("always"),

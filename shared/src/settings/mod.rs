@@ -157,11 +157,12 @@ impl Settings {
         find_assigned(&self.assigned, key).map(|assigned| location(key, &assigned.place))
     }
 
-    /// Sets a key by a flag of the command line, which overrides every other source.
-    pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
+    /// Sets `sandbox.mode` by `--sandbox`, which overrides every other source.
+    pub fn set_sandbox_mode(&mut self, mode: &str) -> Result<(), SettingsError> {
         let Self { assigned, tracked_folders, .. } = std::mem::take(self);
         let mut sources = Sources { assigned, tracked_folders };
-        sources.add_key(key, text, Source { place: flag.to_owned(), origin: Origin::User })?;
+        let source = Source { place: "--sandbox".to_owned(), origin: Origin::User };
+        sources.add_key("sandbox.mode", mode, source)?;
         *self = Self::of(sources);
         Ok(())
     }

@@ -38,28 +38,28 @@ settings! {
 
     allow_red: bool {
         key: "test.allow-red",
-        variable: Some("ARBORIST_TEST_ALLOW_RED"),
+        variable: "ARBORIST_TEST_ALLOW_RED",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     }
     clean: bool {
         key: "test.clean",
-        variable: Some("ARBORIST_TEST_CLEAN"),
+        variable: "ARBORIST_TEST_CLEAN",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether the tests of a task that works in your checkout run in a separate, clean worktree of its commit. The settings worktree.setup and worktree.copy say how that worktree is set up.",
     }
     allow_fewer: bool {
         key: "test.allow-fewer",
-        variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
+        variable: "ARBORIST_TEST_ALLOW_FEWER",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
         about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for the rest of the session.",
     }
     protect: Vec<Vec<String>> {
         key: "protect",
-        variable: Some("ARBORIST_PROTECT"),
+        variable: "ARBORIST_PROTECT",
         kind: ValueKind::Pathspecs,
         expected: "a list of pathspecs in quotes, or \"tests\"",
         default: DefaultValue::List(&[], "nothing"),

@@ -38,14 +38,13 @@ settings! {
 
     place: ReviewsIn {
         key: "steps.review.place",
-        variable: None,
         kind: ValueKind::Choice(ReviewsIn::WORDS),
         default: DefaultValue::Text("scratch"),
         about: "Where reviewers work: in a separate worktree of the commit under review (scratch), or in the task's own checkout (checkout), for reviewers that need the dependencies installed there.",
     }
     diff_limit: usize {
         key: "review.diff-limit",
-        variable: Some("ARBORIST_REVIEW_DIFF_LIMIT"),
+        variable: "ARBORIST_REVIEW_DIFF_LIMIT",
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: DefaultValue::Count(8000),
@@ -53,7 +52,7 @@ settings! {
     }
     redact_files: SecretFiles {
         key: "redact.files",
-        variable: Some("ARBORIST_REDACT_FILES"),
+        variable: "ARBORIST_REDACT_FILES",
         kind: ValueKind::Choice(SecretFiles::WORDS),
         default: DefaultValue::Text("warn"),
         about: "What happens if an agent writes a secret into a file that is committed. A secret is the value of a secret environment variable, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
@@ -66,7 +65,7 @@ settings! {
 
     context: Vec<String> {
         key: "context",
-        variable: Some("ARBORIST_CONTEXT"),
+        variable: "ARBORIST_CONTEXT",
         kind: ValueKind::Words,
         expected: "a list of paths in quotes",
         default: DefaultValue::List(&[], "nothing"),
@@ -74,7 +73,6 @@ settings! {
     }
     implement: Option<Sourced<String>> {
         key: "prompts.implement",
-        variable: None,
         kind: ValueKind::Text,
         expected: EXPECTED,
         default: DefaultValue::InWords("the built-in prompt"),
@@ -82,7 +80,6 @@ settings! {
     }
     review: Option<Sourced<String>> {
         key: "prompts.review",
-        variable: None,
         kind: ValueKind::Text,
         expected: EXPECTED,
         default: DefaultValue::InWords("the built-in prompt"),

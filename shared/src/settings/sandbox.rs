@@ -54,14 +54,14 @@ settings! {
 
     mode: Option<Sourced<SandboxMode>> {
         key: "sandbox.mode",
-        variable: Some("ARBORIST_SANDBOX"),
+        variable: "ARBORIST_SANDBOX",
         kind: ValueKind::Choice(SandboxMode::WORDS),
         default: DefaultValue::InWords("auto"),
         about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto: bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. If codex's own sandbox does not work inside that sandbox, codex runs only in its own. landlock or bwrap: this sandbox; nothing is started if it does not work. off: no limits. Only bwrap makes .git in your own checkout read-only.",
     }
     deny_read: Option<Sourced<Vec<String>>> {
         key: "sandbox.deny-read",
-        variable: Some("ARBORIST_SANDBOX_DENY_READ"),
+        variable: "ARBORIST_SANDBOX_DENY_READ",
         kind: ValueKind::Folders,
         expected: PATHS,
         default: DefaultValue::InWords("~/.ssh, ~/.gnupg, ~/.aws, ~/.netrc, worktrees of other tasks, and git directories of repositories that a task does not work in; set-up commands may read ~/.ssh and ~/.netrc"),
@@ -69,14 +69,14 @@ settings! {
     }
     git: Option<Sourced<SandboxGit>> {
         key: "sandbox.git",
-        variable: Some("ARBORIST_SANDBOX_GIT"),
+        variable: "ARBORIST_SANDBOX_GIT",
         kind: ValueKind::Choice(SandboxGit::WORDS),
         default: DefaultValue::InWords("closed"),
         about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are saved under refs/arborist/saved/, and their changes become part of the task's commit. private needs bwrap; nothing is started without it.",
     }
     max_file_size: Option<u64> {
         key: "sandbox.max-file-size",
-        variable: Some("ARBORIST_SANDBOX_MAX_FILE_SIZE"),
+        variable: "ARBORIST_SANDBOX_MAX_FILE_SIZE",
         kind: ValueKind::Positive,
         expected: MEGABYTES,
         default: DefaultValue::InWords("no limit"),
@@ -84,7 +84,7 @@ settings! {
     }
     max_processes: Option<u64> {
         key: "sandbox.max-processes",
-        variable: Some("ARBORIST_SANDBOX_MAX_PROCESSES"),
+        variable: "ARBORIST_SANDBOX_MAX_PROCESSES",
         kind: ValueKind::Positive,
         expected: PROCESSES,
         default: DefaultValue::InWords("no limit"),
@@ -92,14 +92,14 @@ settings! {
     }
     network: Option<Sourced<SandboxNetwork>> {
         key: "sandbox.network",
-        variable: Some("ARBORIST_SANDBOX_NETWORK"),
+        variable: "ARBORIST_SANDBOX_NETWORK",
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
         default: DefaultValue::InWords("all"),
         about: "Whether programs in the sandbox can use the network. The value none needs bwrap: without it, nothing is started.",
     }
     write: Option<Sourced<Vec<String>>> {
         key: "sandbox.write",
-        variable: Some("ARBORIST_SANDBOX_WRITE"),
+        variable: "ARBORIST_SANDBOX_WRITE",
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: DefaultValue::InWords("none"),
@@ -111,14 +111,12 @@ settings! {
 pub(super) const STEP_SANDBOX: &[Setting] = &[
     setting! {
         key: "steps.*.sandbox.mode",
-        variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
         default: DefaultValue::InWords("the value of runners.*.sandbox.mode, or else of sandbox.mode"),
         about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate, setup or hook (your pre-commit hook).",
     },
     setting! {
         key: "steps.*.sandbox.deny-read",
-        variable: None,
         kind: ValueKind::Folders,
         expected: PATHS,
         default: DefaultValue::InWords(
@@ -128,7 +126,6 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "steps.*.sandbox.max-file-size",
-        variable: None,
         kind: ValueKind::Positive,
         expected: MEGABYTES,
         default: DefaultValue::InWords(
@@ -138,7 +135,6 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "steps.*.sandbox.max-processes",
-        variable: None,
         kind: ValueKind::Positive,
         expected: PROCESSES,
         default: DefaultValue::InWords(
@@ -148,14 +144,12 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "steps.*.sandbox.network",
-        variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
         default: DefaultValue::InWords("the value of runners.*.sandbox.network, or else of sandbox.network"),
         about: "Whether one step can use the network.",
     },
     setting! {
         key: "steps.*.sandbox.write",
-        variable: None,
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: DefaultValue::InWords("none"),
@@ -167,14 +161,12 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
 pub(super) const RUNNER_SANDBOX: &[Setting] = &[
     setting! {
         key: "runners.*.sandbox.mode",
-        variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
         default: DefaultValue::InWords("the value of 'sandbox.mode'"),
         about: "The sandbox of one runner.",
     },
     setting! {
         key: "runners.*.sandbox.deny-read",
-        variable: None,
         kind: ValueKind::Folders,
         expected: PATHS,
         default: DefaultValue::InWords("the value of 'sandbox.deny-read'"),
@@ -182,14 +174,12 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "runners.*.sandbox.git",
-        variable: None,
         kind: ValueKind::Choice(SandboxGit::WORDS),
         default: DefaultValue::InWords("sandbox.git"),
         about: "The git directory that one runner sees while it implements a task.",
     },
     setting! {
         key: "runners.*.sandbox.max-file-size",
-        variable: None,
         kind: ValueKind::Positive,
         expected: MEGABYTES,
         default: DefaultValue::InWords("the value of 'sandbox.max-file-size'"),
@@ -197,7 +187,6 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "runners.*.sandbox.max-processes",
-        variable: None,
         kind: ValueKind::Positive,
         expected: PROCESSES,
         default: DefaultValue::InWords("the value of 'sandbox.max-processes'"),
@@ -205,14 +194,12 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
     },
     setting! {
         key: "runners.*.sandbox.network",
-        variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
         default: DefaultValue::InWords("the value of 'sandbox.network'"),
         about: "Whether one runner can use the network.",
     },
     setting! {
         key: "runners.*.sandbox.write",
-        variable: None,
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: DefaultValue::InWords("none"),

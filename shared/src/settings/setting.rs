@@ -52,13 +52,13 @@ pub(super) const MODEL_NAME: &str = "the name of a model, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds, 0 or more";
 pub(super) const POSITIVE_SECONDS: &str = "a number of seconds, 1 or more";
 
-/// Defines a key. `expected` is left out if its kind says which values it accepts.
+/// Defines a key. `expected` is left out if its kind says which values it accepts, and `variable` if the key has a `*`.
 macro_rules! setting {
-    (@expected) => { None };
-    (@expected $expected:expr) => { Some($expected) };
+    (@optional) => { None };
+    (@optional $value:expr) => { Some($value) };
     {
         key: $key:literal,
-        variable: $variable:expr,
+        $(variable: $variable:expr,)?
         kind: $kind:expr,
         $(expected: $expected:expr,)?
         default: $default:expr,
@@ -66,9 +66,9 @@ macro_rules! setting {
     } => {
         $crate::settings::Setting {
             key: $key,
-            variable: $variable,
+            variable: $crate::settings::setting::setting!(@optional $($variable)?),
             kind: $kind,
-            expected: $crate::settings::setting::setting!(@expected $($expected)?),
+            expected: $crate::settings::setting::setting!(@optional $($expected)?),
             default: $default,
             about: $about,
         }
@@ -119,29 +119,21 @@ macro_rules! settings {
 /// Defines the words that a setting can have, as an enum.
 macro_rules! choices {
     ($(#[$doc:meta])* $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$meta])* $variant,)*
+        $crate::words::words! {
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+            pub enum $name { $($(#[$meta])* $variant = $word,)* }
         }
 
         impl $name {
             /// All words.
             pub const WORDS: &[&str] = &[$($word),*];
-
-            /// The value of the setting.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
         }
 
         impl $crate::settings::value::FromValue for $name {
             fn from_value(value: &$crate::settings::value::Value) -> Option<Self> {
                 match value {
-                    $($crate::settings::value::Value::Text(text) if text == $word => Some(Self::$variant),)*
+                    $crate::settings::value::Value::Text(text) => Self::of_word(text),
                     _ => None,
                 }
             }

@@ -42,7 +42,7 @@ settings! {
 
     cost: Option<f64> {
         key: "budget.cost",
-        variable: Some("ARBORIST_MAX_COST"),
+        variable: "ARBORIST_MAX_COST",
         kind: ValueKind::Amount,
         expected: "an amount in US dollars above 0, such as 2.50",
         default: DefaultValue::InWords("no limit"),
@@ -50,7 +50,7 @@ settings! {
     }
     tokens: Option<u64> {
         key: "budget.tokens",
-        variable: Some("ARBORIST_MAX_TOKENS"),
+        variable: "ARBORIST_MAX_TOKENS",
         kind: ValueKind::Positive,
         expected: "a number of tokens, 1 or more",
         default: DefaultValue::InWords("no limit"),
@@ -58,7 +58,7 @@ settings! {
     }
     time: Option<Duration> {
         key: "budget.time",
-        variable: Some("ARBORIST_MAX_TIME"),
+        variable: "ARBORIST_MAX_TIME",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::InWords("no limit"),
@@ -66,7 +66,7 @@ settings! {
     }
     task_cost: Option<f64> {
         key: "budget.task-cost",
-        variable: Some("ARBORIST_MAX_TASK_COST"),
+        variable: "ARBORIST_MAX_TASK_COST",
         kind: ValueKind::Amount,
         expected: "an amount in US dollars above 0, such as 2.50",
         default: DefaultValue::InWords("no limit"),
@@ -74,7 +74,7 @@ settings! {
     }
     task_tokens: Option<u64> {
         key: "budget.task-tokens",
-        variable: Some("ARBORIST_MAX_TASK_TOKENS"),
+        variable: "ARBORIST_MAX_TASK_TOKENS",
         kind: ValueKind::Positive,
         expected: "a number of tokens, 1 or more",
         default: DefaultValue::InWords("no limit"),
@@ -82,7 +82,7 @@ settings! {
     }
     task_time: Option<Duration> {
         key: "budget.task-time",
-        variable: Some("ARBORIST_MAX_TASK_TIME"),
+        variable: "ARBORIST_MAX_TASK_TIME",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::InWords("no limit"),
@@ -96,21 +96,21 @@ settings! {
 
     branch: Option<bool> {
         key: "session.branch",
-        variable: Some("ARBORIST_SESSION_BRANCH"),
+        variable: "ARBORIST_SESSION_BRANCH",
         kind: ValueKind::Switch,
         default: DefaultValue::InWords("true where a workspace is configured, else false"),
         about: "Whether a run works on its own branch, in a worktree beside your checkout, instead of on the branch that is checked out.",
     }
     transcripts: TranscriptMode {
         key: "session.transcripts",
-        variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
+        variable: "ARBORIST_SESSION_TRANSCRIPTS",
         kind: ValueKind::Choice(TranscriptMode::WORDS),
         default: DefaultValue::Text("local"),
         about: "Whether the replies of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
     }
     commit_message: Option<TurnMessages> {
         key: "session.commit-message",
-        variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
+        variable: "ARBORIST_SESSION_COMMIT_MESSAGE",
         kind: ValueKind::Choice(TurnMessages::WORDS),
         default: DefaultValue::InWords("agent; model if steps.commit-message.runner is set"),
         about: "Where the commit message of a turn comes from: the agent's own words (agent), the runner of the step commit-message (model), or the names of the files (plain).",
@@ -123,7 +123,7 @@ settings! {
 
     ttl: Duration {
         key: "work.ttl",
-        variable: Some("ARBORIST_WORK_TTL"),
+        variable: "ARBORIST_WORK_TTL",
         kind: ValueKind::Positive,
         expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
@@ -131,7 +131,7 @@ settings! {
     }
     coordination: Option<String> {
         key: "work.coordination",
-        variable: Some("ARBORIST_WORK_COORDINATION"),
+        variable: "ARBORIST_WORK_COORDINATION",
         kind: ValueKind::Text,
         expected: "a remote or a URL",
         default: DefaultValue::InWords("the remote with the code"),
@@ -145,7 +145,6 @@ settings! {
 
     submit: Option<Sourced<String>> {
         key: "engines.*.submit",
-        variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name: slurm, ssh or kubernetes"),
@@ -153,7 +152,6 @@ settings! {
     }
     alive: Option<Sourced<String>> {
         key: "engines.*.alive",
-        variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
@@ -161,7 +159,6 @@ settings! {
     }
     cancel: Option<Sourced<String>> {
         key: "engines.*.cancel",
-        variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
@@ -169,7 +166,6 @@ settings! {
     }
     jobs: Option<Sourced<String>> {
         key: "engines.*.jobs",
-        variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
@@ -177,7 +173,6 @@ settings! {
     }
     logs: Option<Sourced<String>> {
         key: "engines.*.logs",
-        variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name; with {place} in submit, that command; or none"),
@@ -185,7 +180,6 @@ settings! {
     }
     dir: Option<Sourced<String>> {
         key: "engines.*.dir",
-        variable: None,
         kind: ValueKind::Text,
         expected: PATH,
         default: DefaultValue::InWords("~/.cache/git-arborist/workers"),
@@ -193,7 +187,6 @@ settings! {
     }
     manifest: Option<Sourced<String>> {
         key: "engines.*.manifest",
-        variable: None,
         kind: ValueKind::Text,
         expected: PATH,
         default: DefaultValue::InWords("for kubernetes: .arborist/engines/kubernetes.yaml"),

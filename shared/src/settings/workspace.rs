@@ -30,7 +30,6 @@ settings! {
 
     path: Option<Sourced<String>> {
         key: "workspace.repos.*.path",
-        variable: None,
         kind: ValueKind::Text,
         expected: PATH,
         default: DefaultValue::InWords("none: it must be given"),
@@ -38,7 +37,6 @@ settings! {
     }
     remote: Option<Sourced<String>> {
         key: "workspace.repos.*.remote",
-        variable: None,
         kind: ValueKind::Text,
         expected: "the URL of a repository, or the name of a remote, in quotes",
         default: DefaultValue::InWords("none: the repository is not cloned, fetched or pushed"),
@@ -46,7 +44,6 @@ settings! {
     }
     branch_prefix: Option<Sourced<String>> {
         key: "workspace.repos.*.branch-prefix",
-        variable: None,
         kind: ValueKind::Text,
         expected: "the beginning of a branch name, in quotes",
         default: DefaultValue::InWords("arborist/"),
@@ -54,14 +51,12 @@ settings! {
     }
     push: Option<Sourced<PushPolicy>> {
         key: "workspace.repos.*.push",
-        variable: None,
         kind: ValueKind::Choice(PushPolicy::WORDS),
         default: DefaultValue::InWords("on_completion with a remote, else never"),
         about: "When the branches and records of a run are pushed: never, when the run has succeeded (on_completion), or after each commit, in the background (on_checkpoint).",
     }
     clone_depth: Option<Sourced<u64>> {
         key: "workspace.repos.*.clone-depth",
-        variable: None,
         kind: ValueKind::Count,
         expected: "a number of commits, 1 or more",
         default: DefaultValue::InWords("everything"),
@@ -69,7 +64,6 @@ settings! {
     }
     default_branch: Option<Sourced<String>> {
         key: "workspace.repos.*.default-branch",
-        variable: None,
         kind: ValueKind::Text,
         expected: "the name of a branch, in quotes",
         default: DefaultValue::InWords("the branch that is checked out in the main repository, else what the remote says"),
@@ -77,7 +71,6 @@ settings! {
     }
     tools: BTreeMap<String, Sourced<String>> {
         key: "workspace.repos.*.tools.*",
-        variable: None,
         kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("none"),

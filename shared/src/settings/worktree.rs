@@ -16,7 +16,7 @@ settings! {
 
     base: Option<String> {
         key: "worktree.base",
-        variable: Some("ARBORIST_WORKTREE_BASE"),
+        variable: "ARBORIST_WORKTREE_BASE",
         kind: ValueKind::Text,
         expected: PATH,
         default: DefaultValue::InWords("../{repository}.arborist, or .arborist/worktrees where that cannot be written"),
@@ -24,7 +24,7 @@ settings! {
     }
     max: Option<usize> {
         key: "worktree.max",
-        variable: Some("ARBORIST_WORKTREE_MAX"),
+        variable: "ARBORIST_WORKTREE_MAX",
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: DefaultValue::InWords("16, or as many as the jobs of a run need"),
@@ -32,7 +32,7 @@ settings! {
     }
     min_free: u64 {
         key: "worktree.min-free",
-        variable: Some("ARBORIST_WORKTREE_MIN_FREE"),
+        variable: "ARBORIST_WORKTREE_MIN_FREE",
         kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: DefaultValue::Count(500),
@@ -40,7 +40,7 @@ settings! {
     }
     sync_cooldown: Duration {
         key: "worktree.sync-cooldown",
-        variable: Some("ARBORIST_WORKTREE_SYNC_COOLDOWN"),
+        variable: "ARBORIST_WORKTREE_SYNC_COOLDOWN",
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::Count(60),
@@ -48,7 +48,7 @@ settings! {
     }
     setup: Option<Sourced<Vec<String>>> {
         key: "worktree.setup",
-        variable: Some("ARBORIST_WORKTREE_SETUP"),
+        variable: "ARBORIST_WORKTREE_SETUP",
         kind: ValueKind::Words,
         expected: "a list of commands in quotes",
         default: DefaultValue::InWords("nothing"),
@@ -56,7 +56,7 @@ settings! {
     }
     copy: Vec<String> {
         key: "worktree.copy",
-        variable: Some("ARBORIST_WORKTREE_COPY"),
+        variable: "ARBORIST_WORKTREE_COPY",
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: DefaultValue::List(&[], "nothing; the lines of .worktreeinclude are added"),
@@ -64,7 +64,7 @@ settings! {
     }
     exclude: Vec<String> {
         key: "worktree.exclude",
-        variable: Some("ARBORIST_WORKTREE_EXCLUDE"),
+        variable: "ARBORIST_WORKTREE_EXCLUDE",
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: DefaultValue::List(&[], "nothing, so that agents see their instruction files"),
@@ -72,7 +72,7 @@ settings! {
     }
     keep: Vec<String> {
         key: "worktree.keep",
-        variable: Some("ARBORIST_WORKTREE_KEEP"),
+        variable: "ARBORIST_WORKTREE_KEEP",
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: DefaultValue::List(&["*"], "* (everything)"),
@@ -80,14 +80,14 @@ settings! {
     }
     lfs: bool {
         key: "worktree.lfs",
-        variable: Some("ARBORIST_WORKTREE_LFS"),
+        variable: "ARBORIST_WORKTREE_LFS",
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(true),
         about: "Whether worktrees get the files of git LFS, or only their pointers.",
     }
     save_every: Duration {
         key: "worktree.save-every",
-        variable: Some("ARBORIST_WORKTREE_SAVE_EVERY"),
+        variable: "ARBORIST_WORKTREE_SAVE_EVERY",
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::Count(30),
@@ -101,7 +101,7 @@ settings! {
 
     older_than: Age {
         key: "cleanup.older-than",
-        variable: Some("ARBORIST_CLEANUP_OLDER_THAN"),
+        variable: "ARBORIST_CLEANUP_OLDER_THAN",
         kind: ValueKind::Age,
         expected: AGE,
         default: DefaultValue::Text("7d"),
@@ -109,7 +109,7 @@ settings! {
     }
     keep_saved: Age {
         key: "cleanup.keep-saved",
-        variable: Some("ARBORIST_CLEANUP_KEEP_SAVED"),
+        variable: "ARBORIST_CLEANUP_KEEP_SAVED",
         kind: ValueKind::Age,
         expected: AGE,
         default: DefaultValue::Text("90d"),
@@ -117,7 +117,7 @@ settings! {
     }
     keep_records: Age {
         key: "cleanup.keep-records",
-        variable: Some("ARBORIST_CLEANUP_KEEP_RECORDS"),
+        variable: "ARBORIST_CLEANUP_KEEP_RECORDS",
         kind: ValueKind::Age,
         expected: AGE,
         default: DefaultValue::Text("90d"),
@@ -125,7 +125,7 @@ settings! {
     }
     reclaim: Vec<String> {
         key: "cleanup.reclaim",
-        variable: Some("ARBORIST_CLEANUP_RECLAIM"),
+        variable: "ARBORIST_CLEANUP_RECLAIM",
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: DefaultValue::List(&["target/", "node_modules/"], "target/ and node_modules/"),
@@ -133,7 +133,7 @@ settings! {
     }
     warn_worktrees: Option<usize> {
         key: "cleanup.warn-worktrees",
-        variable: Some("ARBORIST_CLEANUP_WARN_WORKTREES"),
+        variable: "ARBORIST_CLEANUP_WARN_WORKTREES",
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: DefaultValue::InWords("12, or more than the lanes of the run"),
@@ -141,7 +141,7 @@ settings! {
     }
     warn_free: u64 {
         key: "cleanup.warn-free",
-        variable: Some("ARBORIST_CLEANUP_WARN_FREE"),
+        variable: "ARBORIST_CLEANUP_WARN_FREE",
         kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: DefaultValue::Count(1000),

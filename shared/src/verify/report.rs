@@ -13,6 +13,7 @@ use crate::{
     queue::QueueError,
     session::SessionError,
     settings::SettingsError,
+    words::words,
 };
 
 /// The result of a verification.
@@ -55,45 +56,29 @@ pub struct VerifiedTask {
     pub commit: Oid,
 }
 
-/// A kind of check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerifyCheck {
-    /// Messages of task commits are valid.
-    Message,
-    /// Task commits belong to a run that started in this history.
-    Run,
-    /// The steps of a task are complete and in order.
-    Steps,
-    /// What was tested and reviewed is what was completed.
-    Review,
-    /// Protected files were changed only with permission.
-    Protected,
-    /// A landing is the merge of the target and the completed task.
-    Landing,
-    /// The gates of a landing passed on the tree that landed.
-    Gates,
-    /// Records of sessions and of the queue agree with history.
-    Records,
-    /// Commits are signed by a known signer.
-    Signature,
-}
-
-impl VerifyCheck {
-    /// Its name in all output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Run => "run",
-            Self::Steps => "steps",
-            Self::Review => "review",
-            Self::Protected => "protected",
-            Self::Landing => "landing",
-            Self::Gates => "gates",
-            Self::Records => "records",
-            Self::Signature => "signature",
-        }
+words! {
+    /// A kind of check.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum VerifyCheck {
+        /// Messages of task commits are valid.
+        Message = "message",
+        /// Task commits belong to a run that started in this history.
+        Run = "run",
+        /// The steps of a task are complete and in order.
+        Steps = "steps",
+        /// What was tested and reviewed is what was completed.
+        Review = "review",
+        /// Protected files were changed only with permission.
+        Protected = "protected",
+        /// A landing is the merge of the target and the completed task.
+        Landing = "landing",
+        /// The gates of a landing passed on the tree that landed.
+        Gates = "gates",
+        /// Records of sessions and of the queue agree with history.
+        Records = "records",
+        /// Commits are signed by a known signer.
+        Signature = "signature",
     }
 }
 

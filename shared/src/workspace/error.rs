@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Explain, Explanation},
     git::{GitError, RemoteError},
     history::HistoryError,
-    name::{BranchName, NameError, RepoName},
+    name::{NameError, RepoName},
     process::shell_word,
     session::SessionError,
 };
@@ -56,8 +56,6 @@ pub enum WorkspaceError {
         /// The arguments with which git pushes the branch that is checked out there.
         push: Option<String>,
     },
-    #[error("the remote of '{name}' has no branch '{branch}' (workspace.repos.{name}.default-branch)")]
-    NoBranch { name: RepoName, branch: BranchName },
     #[error("the workspace has no repository '{name}'")]
     Unknown { name: String, hint: String },
     #[error("could not {doing} '{}': {source}", path.display())]
@@ -117,9 +115,7 @@ impl Explain for WorkspaceError {
                 })
             }
             Self::Unknown { hint, .. } => Exit::No.hint(hint),
-            Self::NoRemote { .. } | Self::NoBranch { .. } | Self::Wrong { .. } | Self::SamePath { .. } => {
-                Exit::No.into()
-            }
+            Self::NoRemote { .. } | Self::Wrong { .. } | Self::SamePath { .. } => Exit::No.into(),
             Self::Empty { path, .. } => Exit::Fatal.hint(format!(
                 "make a first commit: git -C {} commit --allow-empty -m 'first commit'",
                 shell_word(&path.to_string_lossy())

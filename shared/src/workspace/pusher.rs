@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::{self, JoinHandle},
@@ -132,7 +132,7 @@ impl Pusher {
     /// Returns the reports since the last call.
     #[must_use]
     pub fn take_reports(&self) -> Vec<PushReport> {
-        let take = |worker: &WorkerHandle| std::mem::take(&mut *lock(&worker.reports));
+        let take = |worker: &WorkerHandle| std::mem::take(&mut *worker.reports.hold());
         self.workers.iter().flat_map(take).collect()
     }
 
@@ -189,10 +189,6 @@ impl WorkerHandle {
     }
 }
 
-fn lock(reports: &Mutex<Vec<PushReport>>) -> MutexGuard<'_, Vec<PushReport>> {
-    reports.hold()
-}
-
 /// The thread that pushes one repository.
 struct PushWorker {
     section: RepoSection,
@@ -231,7 +227,7 @@ impl PushWorker {
             // Before the time of a retry, nothing is lost unless the run ends first: the retry pushes this too.
             if is_wanted && self.retry.is_none_or(|(at, _)| at <= Instant::now()) {
                 let (_, report) = self.push();
-                lock(&self.reports).extend(report);
+                self.reports.hold().extend(report);
             }
         }
     }
@@ -239,7 +235,7 @@ impl PushWorker {
     fn close(&mut self, end: RunEnd) {
         if PushMoment::End(end).is_for(self.section.push) {
             let reports = self.push_at_end();
-            lock(&self.reports).extend(reports);
+            self.reports.hold().extend(reports);
         }
     }
 

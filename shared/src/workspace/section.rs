@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use super::{WorkspaceError, canonical};
 use crate::{
-    git::{CloneDepth, shown_url},
+    git::{CloneDepth, plain_path, shown_url},
     name::{BranchName, RepoName, digest},
     settings::{NamedGroup, Origin, PushPolicy, RepoSettings, Sourced},
 };
@@ -81,7 +81,7 @@ impl RepoSection {
         if written.is_empty() || written.contains(|c: char| c.is_control()) {
             return Err(wrong("path", "must be a path"));
         }
-        let path = canonical(&join(top, Path::new(&written)));
+        let path = canonical(&plain_path(&top.join(written)));
         let remote = settings
             .remote
             .as_ref()
@@ -199,22 +199,7 @@ fn check_remote(setting: &Sourced<String>, top: &Path) -> Result<String, &'stati
         return Err("names a program to run; only your own configuration may set such a remote");
     }
     if remote.starts_with("./") || remote.starts_with("../") {
-        return Ok(join(top, Path::new(remote)).display().to_string());
+        return Ok(plain_path(&top.join(remote)).display().to_string());
     }
     Ok(remote.to_owned())
-}
-
-/// Joins `path` to `top` and resolves `.` and `..` without looking at the disk.
-fn join(top: &Path, path: &Path) -> PathBuf {
-    let mut joined = top.to_owned();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                joined.pop();
-            }
-            other => joined.push(other),
-        }
-    }
-    joined
 }

@@ -239,7 +239,7 @@ impl Pool {
         let system =
             rustix::fs::statvfs(base).map_err(|error| WorktreeError::file("look at", base)(error.into()))?;
         let free = system.f_bavail.saturating_mul(system.f_frsize);
-        let needed = self.options.min_free;
+        let needed = self.options.min_free();
         if free >= needed {
             return Ok(());
         }

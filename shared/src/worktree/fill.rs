@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
+use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, survey};
 use crate::{
     git::{
         Checkout, GitError, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository,
@@ -70,7 +70,7 @@ impl Pool {
         };
         let clears_untracked =
             !changed_paths.is_empty() || changes.iter().any(|change| change.is_called(".gitignore"));
-        let clears_ignored = was_filled && !self.options.keep.iter().any(|pattern| pattern == "*");
+        let clears_ignored = was_filled && !self.options.settings.keep.iter().any(|pattern| pattern == "*");
         if clears_untracked || clears_ignored {
             refuse_inner(lane, &changed_paths)?;
         }
@@ -104,7 +104,7 @@ impl Pool {
             lane.remove_untracked()?;
         }
         if clears_ignored {
-            lane.remove_ignored(&self.options.keep)?;
+            lane.remove_ignored(&self.options.settings.keep)?;
         }
         if !is_last {
             notes.extend(self.fill_submodules(lane, branch, tip)?);
@@ -135,10 +135,7 @@ impl Pool {
 
     /// Environment variables for filters that write files.
     fn smudging(&self) -> &'static [(&'static str, &'static str)] {
-        match self.options.large_files {
-            LargeFiles::Fetched => &[],
-            LargeFiles::Pointers => &[("GIT_LFS_SKIP_SMUDGE", "1")],
-        }
+        if self.options.settings.lfs { &[] } else { &[("GIT_LFS_SKIP_SMUDGE", "1")] }
     }
 
     /// Writes the sparse-checkout file. Returns whether git has to use it.
@@ -147,14 +144,15 @@ impl Pool {
             return Ok(false);
         }
         let file = lane.git_dir.join("info/sparse-checkout");
-        let left_out: String = self.options.exclude.iter().map(|pattern| format!("!{pattern}\n")).collect();
+        let left_out: String =
+            self.options.settings.exclude.iter().map(|pattern| format!("!{pattern}\n")).collect();
         safe_files::write(&file, format!("/*\n{left_out}").as_bytes())
             .map_err(WorktreeError::file("write", &file))?;
         Ok(true)
     }
 
     fn leaves_out(&self, lane: &Repository) -> bool {
-        !self.options.exclude.is_empty() || lane.git_dir.join("info/sparse-checkout").exists()
+        !self.options.settings.exclude.is_empty() || lane.git_dir.join("info/sparse-checkout").exists()
     }
 
     /// Saves the files of a worktree under a ref that contains `name`, before they are discarded.

@@ -79,7 +79,7 @@ impl Pool {
     ) -> Result<Self, WorktreeError> {
         let places = Places::new(repository, &find_main(repository)?, &options);
         let freed = Freed::default();
-        let copied = CopiedFiles::list(repository, &places.main, &options.copy)?;
+        let copied = CopiedFiles::list(repository, &places.main, &options.settings.copy)?;
         let pool = Self { repository: repository.clone(), run: run.clone(), options, places, freed, copied };
         pool.trust_kept_files()?;
         Ok(pool)

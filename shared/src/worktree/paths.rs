@@ -35,7 +35,7 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(repository: &Repository, main: &Path, options: &WorktreeOptions) -> Self {
-        let template = options.base.as_deref().unwrap_or(DEFAULT_BASE);
+        let template = options.settings.base.as_deref().unwrap_or(DEFAULT_BASE);
         let name = main.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name);
         let path = expand_home(&template.replace(REPOSITORY, name));
@@ -43,7 +43,7 @@ impl Places {
             main: main.to_owned(),
             base: plain_path(&main.join(path)),
             common_dir: repository.common_dir.clone(),
-            is_default: options.base.is_none(),
+            is_default: options.settings.base.is_none(),
         };
         repository.add_worktree_folder(&places.inside());
         // Several repositories, or the user, may use another folder.

@@ -30,12 +30,12 @@ impl Pool {
         environment: &[(String, String)],
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let mark = lane.git_dir.join(MARK);
-        let wanted = digest(format!("{:?} {:?}", self.options.setup, self.copied.patterns).as_bytes());
+        let wanted = digest(format!("{:?} {:?}", self.options.setup(), self.copied.patterns).as_bytes());
         if safe_files::read_text(&mark).is_ok_and(|done| done == wanted) {
             return Ok(Vec::new());
         }
         let mut notes: Vec<WorktreeNote> = self.copy_files(lane)?.into_iter().collect();
-        for command in &self.options.setup {
+        for command in self.options.setup() {
             notes.extend(self.run_command(command, lane, environment)?);
         }
         safe_files::write(&mark, wanted.as_bytes()).map_err(WorktreeError::file("write", &mark))?;

@@ -146,7 +146,7 @@ impl Pool {
         let current = lane.snapshot()?;
         let undone: HashSet<Vec<u8>> = paths(lane.changes(current, new)?);
         let mut own = paths(lane.changes(old, current)?);
-        own.extend(lane.staged_since_tree(old)?);
+        own.extend(lane.staged_since(old)?);
         // An ignored file at the path of a new file could be work too.
         own.extend(lane.added(old, new)?.into_iter().filter(|path| exists_at(lane, path)));
         let own = changes.into_iter().filter(|change| own.contains(&change.path));

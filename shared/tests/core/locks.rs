@@ -152,8 +152,8 @@ fn ended_after_kill(script: &str) -> usize {
     assert_eq!(fs::read(&pulse).unwrap(), before, "nobody writes any more");
     drop(orphan_lock);
     let (_orphan_lock, nobody) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
-    assert!(nobody.0.is_empty(), "nothing is left to be ended");
-    ended.0.len()
+    assert!(nobody.is_empty(), "nothing is left to be ended");
+    ended.len()
 }
 
 const PULSE: &str = "while :; do echo x >> pulse; sleep 0.02; done";
@@ -195,7 +195,7 @@ fn a_process_that_only_reads_the_lock_file_is_not_ended() {
     let mut reader = Command::new("tail").arg("-f").arg(&path).stdout(Stdio::null()).spawn().unwrap();
     thread::sleep(Duration::from_millis(200));
     let (_orphan_lock, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
-    assert!(ended.0.is_empty() && reader.try_wait().unwrap().is_none());
+    assert!(ended.is_empty() && reader.try_wait().unwrap().is_none());
     kill(reader);
 }
 

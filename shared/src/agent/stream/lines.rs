@@ -79,7 +79,7 @@ impl LineBuffer {
         self.buffer.extend_from_slice(bytes);
         if self.kind != Kind::Json {
             while self.buffer.len() > PIECE {
-                let cut = char_start(&self.buffer, PIECE);
+                let cut = piece_end(&self.buffer);
                 give(StreamLine::Words(String::from_utf8_lossy(&self.buffer[..cut]).into_owned()));
                 self.buffer.drain(..cut);
             }
@@ -116,14 +116,14 @@ impl LineBuffer {
 pub(super) fn pieces(line: &[u8]) -> impl Iterator<Item = String> {
     let mut rest = line;
     std::iter::from_fn(move || {
-        let cut = if rest.len() > PIECE { char_start(rest, PIECE) } else { rest.len() };
+        let cut = if rest.len() > PIECE { piece_end(rest) } else { rest.len() };
         let (piece, after) = rest.split_at(cut);
         rest = after;
         (!piece.is_empty()).then(|| String::from_utf8_lossy(piece).into_owned())
     })
 }
 
-/// The last position at or before `at` where a character begins; `at` itself if the bytes are not UTF-8.
-fn char_start(bytes: &[u8], at: usize) -> usize {
-    (at - 3..=at).rev().find(|place| bytes[*place] & 0xc0 != 0x80).unwrap_or(at)
+/// The last position at or before [`PIECE`] where a character begins; `PIECE` itself if the bytes are not UTF-8.
+fn piece_end(bytes: &[u8]) -> usize {
+    (PIECE - 3..=PIECE).rev().find(|place| bytes[*place] & 0xc0 != 0x80).unwrap_or(PIECE)
 }

@@ -6,10 +6,10 @@ use super::{HeldWorkClaim, INTERVALS, Known, LOOK, MAX_PUSH_TRIES, RemoteWork, R
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Publication, PublishedLanding, Release, RemoteProgress,
-        SharedLanding, WorkRequest, WorkerName, listing::ALL,
+        SharedLanding, WorkRequest, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
-    name::{Oid, TaskId},
+    name::{Oid, TaskId, WorkerName},
 };
 
 /// Words in git's reasons for a ref that was refused only because another ref of the push was ("atomic push failed"), or

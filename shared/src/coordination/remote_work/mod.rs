@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkOptions, WorkRequest, WorkerName,
+    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkOptions, WorkRequest,
     claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE, nonce},
     listing::{ALL, KnownCommits, MOST_AT_ONCE},
 };
@@ -23,7 +23,7 @@ use crate::{
     engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
     mutex::MutexExt,
-    name::{Oid, SessionId, TaskId},
+    name::{Oid, SessionId, TaskId, WorkerName},
 };
 
 /// How often a push is tried if something else at the remote has changed meanwhile.

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    ClaimRefs, CoordinationError, Known, MOST_AT_ONCE, RemoteWork, Renewal, WorkOptions, WorkerName,
-};
+use super::{ClaimRefs, CoordinationError, Known, MOST_AT_ONCE, RemoteWork, Renewal, WorkOptions};
 use crate::{
     git::{FetchDepth, LeasedPush, Network, Repository},
-    name::{Oid, SessionId},
+    name::{Oid, SessionId, WorkerName},
     session,
 };
 

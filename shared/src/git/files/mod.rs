@@ -46,12 +46,10 @@ impl Iterator for FileNames {
     type Item = Result<String, GitError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let unexpected =
-            |what: &str| GitError::UnexpectedOutput { command: "ls-files".into(), what: what.to_owned() };
         let output = self.running.as_mut()?.output()?;
         let mut name = Vec::new();
         if let Err(error) = output.read_until(0, &mut name) {
-            return Some(Err(unexpected(&error.to_string())));
+            return Some(Err(GitError::unexpected("ls-files", error.to_string())));
         }
         if name.pop().is_some() {
             return Some(Ok(String::from_utf8_lossy(&name).into_owned()));

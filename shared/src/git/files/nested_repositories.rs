@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::git::{
-    GitError, PrivateIndex, Repository, UncommittedPath, command::checked,
+    GitError, PrivateIndex, Repository, UncommittedPath,
+    command::{checked, nul_ended},
     worktrees::submodules::list_gitlinks,
 };
 
@@ -20,9 +21,7 @@ impl Repository {
     /// The ignored paths of this worktree. A folder that is ignored as a whole is one path, which ends in a slash.
     pub fn list_ignored(&self) -> Result<Vec<PathBuf>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
-        let printed = command.args(["--directory", "--full-name", "--", ":/"]).stdout()?;
-        let paths = printed.split(|b| *b == 0).filter(|path| !path.is_empty());
-        Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+        command.args(["--directory", "--full-name", "--", ":/"]).paths()
     }
 
     /// The ignored files at or below these paths. A repository is one path, which ends in a slash.
@@ -32,9 +31,7 @@ impl Repository {
     ) -> Result<Vec<PathBuf>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
         let names = names.map(|name| format!(":(top,icase,literal){}", name.trim_end_matches('/')));
-        let printed = command.args(["--full-name", "--"]).args(names).stdout()?;
-        let paths = printed.split(|b| *b == 0).filter(|path| !path.is_empty());
-        Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+        command.args(["--full-name", "--"]).args(names).paths()
     }
 
     /// A repository in the worktree at `top`, at or below an untracked or ignored path.
@@ -150,11 +147,10 @@ impl PrivateIndex<'_> {
     /// Updates which commit each submodule is at. git only reads `HEAD` there, and starts nothing.
     fn update_gitlinks(&self) -> Result<(), GitError> {
         // Added files may have replaced some submodules.
-        let names: Vec<u8> =
-            self.list_gitlinks()?.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        let names = nul_ended(self.list_gitlinks()?.iter().map(Vec::as_slice));
         let command = self.git("update-index").dir(self.repository.top());
         let command = command.args(["--add", "--remove", "-z", "--stdin"]);
-        checked("update-index", command.finish_with(&names)?).map(drop)
+        command.stdout_with(&names).map(drop)
     }
 
     pub(in crate::git) fn list_gitlinks(&self) -> Result<Vec<Vec<u8>>, GitError> {

@@ -186,7 +186,7 @@ impl Repository {
             true => move_aside(&self.git_dir, path).map(Some),
             false => safe_files::remove(path).map(|()| None),
         };
-        let kept = kept.map_err(|source| GitError::File { path: path.display().to_string(), source })?;
+        let kept = kept.map_err(GitError::file(path))?;
         let path = path.strip_prefix(top).unwrap_or(path).to_owned();
         Ok(PlantedRepository { path, kept, link_to: None, is_index: false })
     }
@@ -262,14 +262,12 @@ impl Repository {
         more.extend(self.find_entered(top, before).folders);
         if let Some(commit) = self.head.commit {
             let command = self.git("ls-tree").args(["-r", "-d", "-z", "--name-only", "--full-tree"]);
-            let printed = command.arg(commit.to_string()).stdout()?;
-            let folders = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-            more.extend(folders.map(|folder| top.join(OsStr::from_bytes(folder))));
+            let folders = command.arg(commit.to_string()).paths()?;
+            more.extend(folders.into_iter().map(|folder| top.join(folder)));
         }
         let command = self.git("ls-files").args(["-z", "--others", "--exclude-standard", "--full-name"]);
-        let printed = command.args(["--", ":(top,icase,glob)**/HEAD"]).stdout()?;
-        let heads = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        more.extend(heads.filter_map(|head| Some(top.join(OsStr::from_bytes(head)).parent()?.to_owned())));
+        let heads = command.args(["--", ":(top,icase,glob)**/HEAD"]).paths()?;
+        more.extend(heads.into_iter().filter_map(|head| Some(top.join(head).parent()?.to_owned())));
         for folder in more {
             let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
             found.add(folder.clone(), is_there);

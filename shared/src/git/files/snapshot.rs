@@ -13,7 +13,7 @@ use std::{
 use crate::{
     git::{
         GitCommand, GitError, IndexFile, Repository,
-        command::checked,
+        command::{names_of, nul_ended},
         files::{scan::Scan, special_files::list_special_in},
         index::known_index::with_index,
         objects::write::id_of,
@@ -207,10 +207,9 @@ impl Repository {
                 _ => {}
             }
         }
-        let names: Vec<u8> =
-            present.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
+        let names = nul_ended(present.iter().map(|change| change.path.as_slice()));
         let command = index.git("checkout-index").args(["-f", "-q", "-z", "--stdin"]);
-        checked("checkout-index", command.finish_with(&names)?).map(drop)
+        command.stdout_with(&names).map(drop)
     }
 
     /// Sets these paths of the user's index to the state of `HEAD`. All other entries stay.
@@ -235,17 +234,16 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let paths = nul_ended(changes.iter().map(|change| change.path.as_slice()));
         let command = reset.args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", commit]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("reset", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
+        command.stdout_with(&paths).map(drop)
     }
 
-    /// The paths of the user's index that differ from `commit`.
+    /// The paths of the index that differ from a commit or a tree.
     pub fn staged_since(&self, commit: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
-        let paths = command.arg(commit.to_string()).stdout()?;
-        Ok(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        Ok(names_of(&command.arg(commit.to_string()).stdout()?))
     }
 
     /// Sets the user's index to `tree`. Files stay as they are.
@@ -276,12 +274,11 @@ impl Repository {
             return self.write_missing(changes);
         }
         self.open_folders_of(changes.iter());
-        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let paths = nul_ended(changes.iter().map(|change| change.path.as_slice()));
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_index(|index| checked("checkout", index.of(command).finish_with(&paths)?).map(drop))
+        self.write_index(|index| index.of(command).stdout_with(&paths).map(drop))
     }
 
     /// Opens the folders of these files that a child process has closed. What is behind a link is outside of the worktree.
@@ -299,10 +296,9 @@ impl Repository {
             return Ok(());
         }
         self.open_folders_of(missing.iter().copied());
-        let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let paths = nul_ended(missing.iter().map(|change| change.path.as_slice()));
         let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
-        let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_index(|index| checked("checkout-index", index.of(command).finish_with(&paths)?).map(drop))
+        self.write_index(|index| index.of(command).stdout_with(&paths).map(drop))
     }
 }
 
@@ -314,7 +310,7 @@ impl Repository {
         }
         self.write_index(|index| {
             let command = index.of(self.change("update-index")).args(["-z", "--index-info"]);
-            checked("update-index", command.finish_with(&index_info(changes, self.format))?)?;
+            command.stdout_with(&index_info(changes, self.format))?;
             index.of(self.change("update-index")).args(["-q", "--refresh"]).finish().map(drop)
         })
     }

@@ -61,27 +61,21 @@ impl Repository {
             return Ok(new);
         }
         let top = self.top();
-        let failed = |path: &Path, source| GitError::File { path: path.display().to_string(), source };
         // These come first: git must not be run before they are gone.
         let (mut gone, others): (Vec<PathBuf>, Vec<PathBuf>) =
             new.into_iter().partition(|path| is_read_by_git(path));
         for path in &gone {
-            safe_files::remove(&top.join(path)).map_err(|source| failed(path, source))?;
+            safe_files::remove(&top.join(path)).map_err(GitError::file(path))?;
         }
         let listed = self.change("ls-files").args(["-z", "--cached", "--"]).args(gone.iter().chain(&others));
-        let printed = listed.env("GIT_LITERAL_PATHSPECS", "1").stdout()?;
-        let tracked: Vec<PathBuf> = printed
-            .split(|byte| *byte == 0)
-            .filter(|path| !path.is_empty())
-            .map(|path| PathBuf::from(OsStr::from_bytes(path)))
-            .collect();
+        let tracked = listed.env("GIT_LITERAL_PATHSPECS", "1").paths()?;
         for path in others.into_iter().filter(|path| tracked.contains(path)) {
             let full = top.join(&path);
             // A huge file may contain work, so it is moved. If that fails, it is removed, because git must not read it.
             let is_moved =
                 safe_files::kind_of(&full) == Some(FileKind::File) && move_and_report(&self.git_dir, &full);
             if !is_moved {
-                safe_files::remove(&full).map_err(|source| failed(&path, source))?;
+                safe_files::remove(&full).map_err(GitError::file(&path))?;
             }
             gone.push(path);
         }

@@ -5,7 +5,8 @@ use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path}
 
 use crate::{
     git::{
-        GitCommand, GitError, PrivateIndex, Repository, UncommittedPath, command::checked,
+        GitCommand, GitError, PrivateIndex, Repository, UncommittedPath,
+        command::{checked, nul_ended},
         index::index_format::has_hidden,
     },
     name::ObjectFormat,
@@ -130,10 +131,10 @@ pub(in crate::git) fn clear_marks<'a>(
     hidden: impl IntoIterator<Item = &'a Vec<u8>>,
     command: impl Fn() -> GitCommand,
 ) -> Result<(), GitError> {
-    let names: Vec<u8> = hidden.into_iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+    let names = nul_ended(hidden.into_iter().map(Vec::as_slice));
     for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
         let command = command().args([mark, "-z", "--stdin"]);
-        checked("update-index", command.finish_with(&names)?)?;
+        command.stdout_with(&names)?;
     }
     Ok(())
 }

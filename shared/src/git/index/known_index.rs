@@ -258,11 +258,11 @@ impl Repository {
         let before = KnownIndex::read(&file).ok().flatten();
         let copy = self.private_index("write")?;
         let written = write(&IndexWriter(Some(&copy)));
-        let failed = |source| GitError::File { path: file.display().to_string(), source };
-        let after = KnownIndex::read(&copy.file.path).map_err(failed)?;
+        let failed = GitError::file(&file);
+        let after = KnownIndex::read(&copy.file.path).map_err(&failed)?;
         if after.is_some() && after != before {
-            give_to_readers_of(&file, &copy.file.path).map_err(failed)?;
-            safe_files::rename(&copy.file.path, &file).map_err(failed)?;
+            give_to_readers_of(&file, &copy.file.path).map_err(&failed)?;
+            safe_files::rename(&copy.file.path, &file).map_err(&failed)?;
         }
         drop(lock);
         if may_be_known {
@@ -322,14 +322,14 @@ impl Repository {
         let file = IndexFile { path: self.name_index("refresh"), origin: None };
         let copy = PrivateIndex { repository: self, file };
         let path = &copy.file.path;
-        let failed = |source| GitError::File { path: path.display().to_string(), source };
-        write_index(path, &index).map_err(failed)?;
+        let failed = GitError::file(path);
+        write_index(path, &index).map_err(&failed)?;
         if copy.refuse_unreadable(&[], None).is_err() {
             return Ok(index);
         }
         let refresh = self.change("update-index").args(["-q", "--refresh"]);
         refresh.env("GIT_INDEX_FILE", path).finish()?;
-        Ok(KnownIndex::read(path).map_err(failed)?.unwrap_or(index))
+        Ok(KnownIndex::read(path).map_err(&failed)?.unwrap_or(index))
     }
 
     /// Restores the index entries of the paths that `is_selected` selects from `before`. Returns whether that changed
@@ -402,7 +402,7 @@ impl Repository {
             }
             safe_files::rename(&lock, file).map(|()| true)
         };
-        put().map_err(|source| GitError::File { path: file.display().to_string(), source })
+        put().map_err(GitError::file(file))
     }
 
     /// An unused name for a private index.
@@ -475,13 +475,13 @@ struct IndexLock {
 impl IndexLock {
     /// Takes the lock. Waits for another git that has it, as long as every other command does.
     fn take(path: PathBuf) -> Result<Self, GitError> {
-        let failed = |source| GitError::File { path: path.display().to_string(), source };
+        let failed = GitError::file(&path);
         for _ in 0..MAX_LOCKS {
             match safe_files::write_new(&path, b"") {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => locks::wait_for(&path)?,
                 made => {
-                    made.map_err(failed)?;
-                    let open = safe_files::open(&path).map_err(failed)?;
+                    made.map_err(&failed)?;
+                    let open = safe_files::open(&path).map_err(&failed)?;
                     return Ok(Self { path, _open: open });
                 }
             }

@@ -1,7 +1,10 @@
 //! Finds files with conflict markers after a merge, and recognises the markers in them.
 
 use crate::{
-    git::{GitCommand, GitError, Repository, command::checked},
+    git::{
+        GitCommand, GitError, Repository,
+        command::{checked, nul_ended},
+    },
     name::Oid,
 };
 
@@ -56,14 +59,13 @@ impl Repository {
     fn with_marker_length(&self, source: Oid, paths: Vec<Vec<u8>>) -> Result<Vec<Unmerged>, GitError> {
         let command = self.git("check-attr").env("GIT_ATTR_SOURCE", source.to_string());
         let command = command.args(["-z", "--stdin", "conflict-marker-size"]);
-        let input: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
-        let printed = checked("check-attr", command.finish_with(&input)?)?;
+        let input = nul_ended(paths.iter().map(Vec::as_slice));
+        let printed = command.stdout_with(&input)?;
         let values = printed.split(|b| *b == 0).skip(2).step_by(3);
         let mark = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok().filter(|mark| *mark > 0);
         let marks: Vec<usize> = values.map(|value| mark(value).unwrap_or(DEFAULT_LENGTH)).collect();
         if marks.len() < paths.len() {
-            let what = "fewer answers than paths".into();
-            return Err(GitError::UnexpectedOutput { command: "check-attr".into(), what });
+            return Err(GitError::unexpected("check-attr", "fewer answers than paths"));
         }
         Ok(paths.into_iter().zip(marks).map(|(path, mark)| Unmerged { path, mark }).collect())
     }

@@ -16,6 +16,7 @@ use crate::{
     },
     name::{ObjectKind, Oid, RepoName},
     process::ProgramOutput,
+    words::words,
 };
 
 /// Settings that change the result of a merge, fixed so that every machine gets the same.
@@ -98,53 +99,37 @@ pub struct Version {
     pub id: Oid,
 }
 
-/// The kinds of conflicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConflictKind {
-    /// Both sides changed the same lines.
-    Content,
-    /// Both sides added the file with different content.
-    AddAdd,
-    /// One side changed what the other deleted.
-    ModifyDelete,
-    /// Both sides renamed it differently, or different files to the same name.
-    RenameRename,
-    /// One side renamed what the other deleted.
-    RenameDelete,
-    /// One side has a file where the other has a folder.
-    FileDirectory,
-    /// The kinds differ, for example a file and a link.
-    Mode,
-    /// Both sides changed a binary file.
-    Binary,
-    /// Both sides moved a submodule.
-    Submodule,
-    /// Both sides changed it, and it was merged by something other than git's merge of lines.
-    Driver,
-    /// Any other conflict.
-    Unknown,
+words! {
+    /// The kinds of conflicts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ConflictKind {
+        /// Both sides changed the same lines.
+        Content = "content",
+        /// Both sides added the file with different content.
+        AddAdd = "add/add",
+        /// One side changed what the other deleted.
+        ModifyDelete = "modify/delete",
+        /// Both sides renamed it differently, or different files to the same name.
+        RenameRename = "rename/rename",
+        /// One side renamed what the other deleted.
+        RenameDelete = "rename/delete",
+        /// One side has a file where the other has a folder.
+        FileDirectory = "file/directory",
+        /// The kinds differ, for example a file and a link.
+        Mode = "mode",
+        /// Both sides changed a binary file.
+        Binary = "binary",
+        /// Both sides moved a submodule.
+        Submodule = "submodule",
+        /// Both sides changed it, and it was merged by something other than git's merge of lines.
+        Driver = "merge driver",
+        /// Any other conflict.
+        Unknown = "unknown",
+    }
 }
 
 impl ConflictKind {
-    /// Its name in all output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Content => "content",
-            Self::AddAdd => "add/add",
-            Self::ModifyDelete => "modify/delete",
-            Self::RenameRename => "rename/rename",
-            Self::RenameDelete => "rename/delete",
-            Self::FileDirectory => "file/directory",
-            Self::Mode => "mode",
-            Self::Binary => "binary",
-            Self::Submodule => "submodule",
-            Self::Driver => "merge driver",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// What happened to the files, for people. The paths follow.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -269,10 +254,7 @@ struct Stage {
 /// Parses `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message
 /// NUL`.
 fn parse_conflicts(printed: &[u8]) -> Result<Vec<MergeConflict>, GitError> {
-    let unexpected = || GitError::UnexpectedOutput {
-        command: "merge-tree".into(),
-        what: "a record of another form".into(),
-    };
+    let unexpected = || GitError::unexpected("merge-tree", "a record of another form");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut fields = printed.split(|b| *b == 0).skip(1);
     let mut stages = Vec::new();

@@ -9,10 +9,7 @@ use std::{
 };
 
 use crate::{
-    git::{
-        GitError, Repository, Signing, Stamp, command::checked, objects::write::id_of,
-        refs::forged_steps::note_written,
-    },
+    git::{GitError, Repository, Signing, Stamp, objects::write::id_of, refs::forged_steps::note_written},
     mutex::MutexExt,
     name::{ObjectKind, Oid},
 };
@@ -102,8 +99,7 @@ impl Repository {
             command = command.args(["-p", &parent.to_string()]);
         }
         let command = command.arg(tree.to_string());
-        let commit =
-            id_of("commit-tree", &checked("commit-tree", command.finish_with(message.as_bytes())?)?)?;
+        let commit = id_of("commit-tree", &command.stdout_with(message.as_bytes())?)?;
         if signing == Signing::No && agent.is_none() {
             self.remember(now / QUARTER, Example::Unread(commit));
         }

@@ -188,10 +188,7 @@ impl Records {
 
     fn parse_record(&self) -> Result<RawCommit, GitError> {
         let record = self.record.strip_suffix(b"\0").unwrap_or(&self.record);
-        let unexpected = || GitError::UnexpectedOutput {
-            command: "rev-list".into(),
-            what: "a record without an id".into(),
-        };
+        let unexpected = || GitError::unexpected("rev-list", "a record without an id");
         let id = record.get(..self.hex_len).and_then(Oid::from_hex).ok_or_else(unexpected)?;
         let text = record.get(self.hex_len + 1..).ok_or_else(unexpected)?;
         Ok(RawCommit::new(id, unindent(text)))

@@ -16,7 +16,7 @@ pub(super) mod write;
 use crate::{
     git::{
         GitError, RawCommit, Repository,
-        command::checked,
+        command::range_input,
         objects::odb::{StoredKind, StoredObject},
     },
     name::{ObjectKind, Oid},
@@ -48,8 +48,7 @@ impl Repository {
         }
         let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let command = self.git("cat-file").arg("--batch-check=%(objecttype) %(objectsize)");
-        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.text_with(&input.into_bytes())?;
         let is_small = |line: &str| {
             let size = line.strip_prefix("commit ").and_then(|size| size.parse::<u64>().ok());
             size.is_some_and(|size| size <= most)
@@ -126,14 +125,8 @@ impl Repository {
         if let Some(commits) = self.walk_range(tips, others)? {
             return Ok(commits.iter().map(|commit| commit.id).collect());
         }
-        let tips = tips.iter().map(|tip| format!("{tip}\n"));
-        let input: String = tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect();
-        let command = self.git("rev-list").arg("--stdin");
-        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
-        let unexpected =
-            |line: &str| GitError::UnexpectedOutput { command: "rev-list".into(), what: line.to_owned() };
-        let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| line.parse().map_err(|_| unexpected(line))).collect()
+        let text = self.git("rev-list").arg("--stdin").text_with(&range_input(tips, others))?;
+        text.lines().map(|line| line.parse().map_err(|_| GitError::unexpected("rev-list", line))).collect()
     }
 
     /// The commit that each of these objects is or, for a tag, points to; `None` if it is missing or is not a commit.
@@ -143,12 +136,11 @@ impl Repository {
         }
         let input = ids.iter().map(|id| format!("{id}^{{commit}}\n")).collect::<String>();
         let command = self.git("cat-file").arg("--batch-check=%(objectname) %(objecttype)");
-        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.text_with(&input.into_bytes())?;
         let found: Vec<_> = text.lines().map(|line| line.strip_suffix(" commit")?.parse().ok()).collect();
         if found.len() != ids.len() {
             let what = format!("{} answers to {} questions", found.len(), ids.len());
-            return Err(GitError::UnexpectedOutput { command: "cat-file".into(), what });
+            return Err(GitError::unexpected("cat-file", what));
         }
         Ok(found)
     }

@@ -12,7 +12,6 @@ use git2::{ErrorCode, ObjectType};
 use crate::{
     git::{
         GitError, Repository,
-        command::checked,
         objects::{open_objects::libgit2_format, write::id_of},
     },
     name::{ObjectKind, Oid},
@@ -83,7 +82,7 @@ impl Repository {
     /// Lets git write an object. Its format is not checked: we made it from existing objects.
     fn have_git_write(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
         let command = self.change("hash-object").args(["-w", "--literally", "-t", kind.as_str(), "--stdin"]);
-        id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
+        id_of("hash-object", &command.stdout_with(content)?)
     }
 
     /// The tree of a private index. It is not checked that all of its files are stored.

@@ -18,7 +18,6 @@ use std::{
 use crate::{
     git::{
         GitError, Repository,
-        command::checked,
         objects::object_files::{PACK_EXTENSIONS, is_valid_pack, list_loose_ids},
     },
     name::Oid,
@@ -118,7 +117,7 @@ impl Repository {
             ids.iter().take(MAX_OBJECTS).flat_map(|id: &Oid| format!("{id}\n").into_bytes()).collect();
         let folder = self.common_dir.join("objects/pack");
         let pack = self.change("pack-objects").args(["-q", "--non-empty"]).arg(folder.join("loose"));
-        let printed = checked("pack-objects", pack.finish_with(&names)?)?;
+        let printed = pack.stdout_with(&names)?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
         let packs: Vec<PathBuf> =
             printed.lines().map(|hash| folder.join(format!("loose-{}", hash.trim()))).collect();

@@ -102,7 +102,5 @@ pub enum Signing {
 
 pub(in crate::git) fn id_of(command: &str, printed: &[u8]) -> Result<Oid, GitError> {
     let text = String::from_utf8_lossy(printed);
-    text.trim()
-        .parse()
-        .map_err(|_| GitError::UnexpectedOutput { command: command.to_owned(), what: text.trim().to_owned() })
+    text.trim().parse().map_err(|_| GitError::unexpected(command, text.trim()))
 }

@@ -2,13 +2,15 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    git::{GitCommand, GitError, Ref, Repository, command::checked, refs::notes::skip_ref},
+    git::{
+        GitCommand, GitError, Ref, Repository,
+        command::{checked, range_input},
+        refs::notes::skip_ref,
+    },
     name::{Oid, digest},
     process::BackgroundProgram,
 };
@@ -94,12 +96,12 @@ fn parse_refs(printed: &[u8]) -> Result<Vec<RefFacts>, GitError> {
         let fields: Vec<&str> = line.splitn(10, '\0').collect();
         let [target, kind, inner, inner_kind, time, inner_time, upstream, symref, name, subject] = fields[..]
         else {
-            return Err(unexpected("for-each-ref", line));
+            return Err(GitError::unexpected("for-each-ref", line));
         };
         if !symref.is_empty() {
             continue;
         }
-        let target: Oid = target.parse().map_err(|_| unexpected("for-each-ref", line))?;
+        let target: Oid = target.parse().map_err(|_| GitError::unexpected("for-each-ref", line))?;
         let commit = match (kind, inner_kind) {
             ("commit", _) => Some(target),
             ("tag", "commit") => inner.parse().ok(),
@@ -152,17 +154,14 @@ impl Repository {
         if tips.is_empty() {
             return Ok(HashMap::new());
         }
-        let tips = tips.iter().map(|tip| format!("{tip}\n"));
-        let input: String = tips.chain(kept.iter().map(|kept| format!("^{kept}\n"))).collect();
         let command = self.git("rev-list").args(["--parents", "--stdin"]);
-        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.text_with(&range_input(tips, kept))?;
         let parse = |line: &str| {
             let mut ids = line.split(' ').map(str::parse::<Oid>);
             let id = ids.next()?.ok()?;
             Some((id, ids.collect::<Result<Vec<Oid>, _>>().ok()?))
         };
-        text.lines().map(|line| parse(line).ok_or_else(|| unexpected("rev-list", line))).collect()
+        text.lines().map(|line| parse(line).ok_or_else(|| GitError::unexpected("rev-list", line))).collect()
     }
 
     /// The commits that are reachable from `tips` and not from `kept`, as in a log.
@@ -170,11 +169,8 @@ impl Repository {
         if tips.is_empty() {
             return Ok(HashMap::new());
         }
-        let tips = tips.iter().map(|tip| format!("{tip}\n"));
-        let input: String = tips.chain(kept.iter().map(|kept| format!("^{kept}\n"))).collect();
         let command = self.git("rev-list").args(["--no-commit-header", "--format=%H%x00%P%x00%s", "--stdin"]);
-        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.text_with(&range_input(tips, kept))?;
         let parse = |line: &str| {
             let mut fields = line.splitn(3, '\0');
             let id = fields.next()?.parse().ok()?;
@@ -182,7 +178,7 @@ impl Repository {
             let parents = parents.collect::<Result<Vec<Oid>, _>>().ok()?;
             Some((id, LogLine { parents, subject: fields.next()?.to_owned() }))
         };
-        text.lines().map(|line| parse(line).ok_or_else(|| unexpected("rev-list", line))).collect()
+        text.lines().map(|line| parse(line).ok_or_else(|| GitError::unexpected("rev-list", line))).collect()
     }
 
     /// The commits that were merged into these branches, each with the commit that it was merged onto; the newest
@@ -193,11 +189,10 @@ impl Repository {
         }
         let command = self.git("rev-list").args(["--first-parent", "--min-parents=2", "--parents"]);
         let command = command.arg(format!("-n{most}")).args(branches.iter().map(ToString::to_string));
-        let printed = command.stdout()?;
         let mut found = HashMap::new();
-        for line in String::from_utf8_lossy(&printed).lines() {
+        for line in command.text()?.lines() {
             let mut parents = line.split(' ').skip(1).map(str::parse::<Oid>);
-            let Some(Ok(onto)) = parents.next() else { return Err(unexpected("rev-list", line)) };
+            let Some(Ok(onto)) = parents.next() else { return Err(GitError::unexpected("rev-list", line)) };
             found.extend(parents.flatten().map(|merged| (merged, onto)));
         }
         Ok(found)
@@ -207,9 +202,8 @@ impl Repository {
     pub fn find_commits_by_message(&self, tip: Oid, words: &str, most: usize) -> Result<Vec<Oid>, GitError> {
         let command = self.git("rev-list").args(["--first-parent", "--fixed-strings"]);
         let command = command.arg(format!("--grep={words}")).args([format!("-n{most}"), tip.to_string()]);
-        let printed = command.stdout()?;
-        let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| line.parse().map_err(|_| unexpected("rev-list", line))).collect()
+        let text = command.text()?;
+        text.lines().map(|line| line.parse().map_err(|_| GitError::unexpected("rev-list", line))).collect()
     }
 
     /// The messages in the reflog of a ref, newest first.
@@ -227,9 +221,8 @@ impl Repository {
     /// The newest commits of `tip` that are no merges, at most `most`.
     pub fn newest_commits(&self, tip: Oid, most: usize) -> Result<Vec<Oid>, GitError> {
         let command = self.git("rev-list").args(["--no-merges", &format!("-n{most}"), &tip.to_string()]);
-        let printed = command.stdout()?;
-        let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| line.parse().map_err(|_| unexpected("rev-list", line))).collect()
+        let text = command.text()?;
+        text.lines().map(|line| line.parse().map_err(|_| GitError::unexpected("rev-list", line))).collect()
     }
 
     /// The changes of each of these commits, against its parent or against the commit that is given with it.
@@ -244,14 +237,14 @@ impl Repository {
         let command = self
             .git("diff-tree")
             .args(["--stdin", "--always", "--root", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        let printed = checked("diff-tree", command.finish_with(&lines_of(commits))?)?;
+        let printed = command.stdout_with(&lines_of(commits))?;
         let mut fields = printed.split(|b| *b == 0);
         let mut current = None;
         while let Some(field) = fields.next() {
             if let Some(record) = field.strip_prefix(b":") {
                 let path = fields.next().unwrap_or_default().to_vec();
-                let after =
-                    parse_after(record).ok_or_else(|| unexpected("diff-tree", "a record of another form"))?;
+                let after = parse_after(record)
+                    .ok_or_else(|| GitError::unexpected("diff-tree", "a record of another form"))?;
                 if let Some(changes) = current.and_then(|commit| found.get_mut(&commit)) {
                     changes.push(PathChange { path, after });
                 }
@@ -261,7 +254,7 @@ impl Repository {
             }
         }
         match commits.iter().find(|(commit, _)| !found.contains_key(commit)) {
-            Some((commit, _)) => Err(unexpected("diff-tree", &format!("no answer about {commit}"))),
+            Some((commit, _)) => Err(GitError::unexpected("diff-tree", format!("no answer about {commit}"))),
             None => Ok(found),
         }
     }
@@ -276,7 +269,7 @@ impl Repository {
         let command =
             self.git("diff-tree").args(["--stdin", "--root", "-r", "-p", "-U3", "--binary", "--full-index"]);
         let command = command.args(["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]);
-        let printed = checked("diff-tree", command.finish_with(&lines_of(commits))?)?;
+        let printed = command.stdout_with(&lines_of(commits))?;
         let mut patches: HashMap<Oid, Vec<u8>> = HashMap::new();
         let mut current = None;
         for line in printed.split_inclusive(|b| *b == b'\n') {
@@ -303,25 +296,23 @@ impl Repository {
             Some((record[at + 1..].to_vec(), (mode, words.nth(1)?.parse().ok()?)))
         };
         let records = printed.split(|b| *b == 0).filter(|record| !record.is_empty());
-        records.map(|record| parse(record).ok_or_else(|| unexpected("ls-tree", "a record"))).collect()
+        records
+            .map(|record| parse(record).ok_or_else(|| GitError::unexpected("ls-tree", "a record")))
+            .collect()
     }
 
     /// The branches below `prefix` that are ahead of their upstream.
     pub fn unpushed(&self, prefix: &str) -> Result<HashSet<String>, GitError> {
         let command = self.git("for-each-ref").arg("--format=%(upstream:track,nobracket)%00%(refname)");
-        let printed = command.arg(prefix).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.arg(prefix).text()?;
         let ahead = text.lines().filter_map(|line| line.split_once('\0'));
         Ok(ahead.filter(|(track, _)| track.contains("ahead")).map(|(_, name)| name.to_owned()).collect())
     }
 
     /// The tracked paths below `folder`, relative to it. The innermost repository is asked, which may be a submodule.
     pub fn list_tracked(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
-        let printed =
-            GitCommand::reading("ls-files", folder).ignoring_environment().without_search_above(self.top());
-        let printed = printed.args(["-z", "--cached"]).stdout()?;
-        let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
-        Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+        let command = GitCommand::reading("ls-files", folder).ignoring_environment();
+        command.without_search_above(self.top()).args(["-z", "--cached"]).paths()
     }
 
     /// When each ref below a prefix was last written, in seconds since 1970, if git has a reflog of it.
@@ -362,8 +353,4 @@ fn essence(line: &[u8]) -> &[u8] {
         return b"";
     }
     if line.starts_with(b"@@ ") { b"@@\n" } else { line }
-}
-
-fn unexpected(command: &str, what: &str) -> GitError {
-    GitError::UnexpectedOutput { command: command.into(), what: what.to_owned() }
 }

@@ -20,7 +20,9 @@ use std::collections::BTreeSet;
 
 use crate::{
     git::{
-        GitCommand, GitError, Head, RefMove, Repository, command::checked, objects::odb::StoredKind,
+        GitCommand, GitError, Head, RefMove, Repository,
+        command::{checked, range_input},
+        objects::odb::StoredKind,
         refs::owned_refs::OwnedRefs,
     },
     name::{BranchName, ObjectKind, Oid},
@@ -160,13 +162,6 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether a branch was ever at exactly this commit, according to its reflog.
-    pub fn was_at(&self, branch: &BranchName, commit: Oid) -> Result<bool, GitError> {
-        let ended = self.git("reflog").args(["show", "--format=%H", &branch.to_ref(), "--"]).finish()?;
-        let id = commit.to_string();
-        Ok(ended.status.success() && String::from_utf8_lossy(&ended.stdout).lines().any(|line| line == id))
-    }
-
     /// The target of the ref with this full name, if it exists.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         if let Some(found) = self.find_ref_in_files(name) {
@@ -249,8 +244,7 @@ impl Repository {
     fn ask_git_for_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
         let name = branch.to_ref();
         let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname)").arg(&name);
-        let printed = command.stdout()?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = command.text()?;
         let Some(line) = text.lines().find(|line| line.ends_with(&format!(" {name}"))) else {
             return Ok(HeadOf::Nowhere);
         };
@@ -332,10 +326,9 @@ impl Repository {
             .filter(|found| is_wanted(&found.name))
             .map(|found| found.target)
             .collect();
-        let tips = tips.iter().map(|tip| format!("{tip}\n"));
-        let input: String = tips.chain(held.iter().map(|held| format!("^{held}\n"))).collect();
+        let held: Vec<Oid> = held.into_iter().collect();
         let command = self.git("rev-list").args(options).arg("--stdin");
-        checked("rev-list", command.finish_with(&input.into_bytes())?)
+        command.stdout_with(&range_input(tips, &held))
     }
 
     /// The commit that `revision` names.
@@ -350,5 +343,5 @@ fn parse_ref(line: &str) -> Option<Ref> {
 }
 
 fn unexpected(line: &str) -> GitError {
-    GitError::UnexpectedOutput { command: "for-each-ref".into(), what: line.to_owned() }
+    GitError::unexpected("for-each-ref", line)
 }

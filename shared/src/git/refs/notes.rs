@@ -75,10 +75,7 @@ impl NoteReader {
         let mut notes = Vec::new();
         while let (Some(target), Some(name), Some(body)) = (fields.next(), fields.next(), fields.next()) {
             let target = target.trim_start_matches('\n');
-            let target = target.parse().map_err(|_| GitError::UnexpectedOutput {
-                command: "for-each-ref".into(),
-                what: target.to_owned(),
-            })?;
+            let target = target.parse().map_err(|_| GitError::unexpected("for-each-ref", target))?;
             notes.push((Ref { name: name.to_owned(), target }, body.to_owned()));
         }
         Ok(notes)
@@ -88,15 +85,14 @@ impl NoteReader {
 impl Repository {
     /// The commits that have a note under `refs/notes/{name}`.
     pub fn list_noted(&self, name: &str) -> Result<HashSet<Oid>, GitError> {
-        let printed = self.git("notes").args(["--ref", name, "list"]).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = self.git("notes").args(["--ref", name, "list"]).text()?;
         Ok(text.lines().filter_map(|line| line.split_once(' ')?.1.parse().ok()).collect())
     }
 
     /// Attaches a note to a commit that has none under `refs/notes/{name}`.
     pub fn attach_note(&self, name: &str, commit: Oid, text: &str) -> Result<(), GitError> {
         let command = self.change("notes").args(["--ref", name, "add", "-F", "-", &commit.to_string()]);
-        checked("notes", command.finish_with(text.as_bytes())?).map(drop)
+        command.stdout_with(text.as_bytes()).map(drop)
     }
 
     /// Writes the commit of a note, with a line of JSON for each value. The caller moves the ref, by compare-and-swap and in one
@@ -110,10 +106,7 @@ impl Repository {
     ) -> Result<Oid, GitError> {
         let lines: Result<Vec<String>, serde_json::Error> =
             values.iter().map(serde_json::to_string).collect();
-        let lines = lines.map_err(|error| GitError::UnexpectedOutput {
-            command: "commit-tree".into(),
-            what: error.to_string(),
-        })?;
+        let lines = lines.map_err(|error| GitError::unexpected("commit-tree", error.to_string()))?;
         let message = format!("{subject}\n\n{}\n", lines.join("\n"));
         self.write_commit_with_parents(self.empty_tree()?, parents, &message, signing)
     }

@@ -10,14 +10,11 @@ use std::{
 };
 
 use crate::{
-    git::Repository,
+    git::{Repository, refs::TEMPORARY},
     message::visible,
     mutex::MutexExt,
     safe_files::{self, FileKind},
 };
-
-/// Refs that each worktree has for itself, besides `HEAD` and others without a slash.
-const OF_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
 
 /// What is known about the reflogs of a repository.
 #[derive(Debug, Default)]
@@ -47,7 +44,7 @@ impl Repository {
         let mut known = LINKED_REFLOGS.hold();
         let Some(known) = known.get_mut(&self.common_dir) else { return };
         for name in names.chain(["HEAD"]) {
-            let is_own = !name.contains('/') || OF_WORKTREE.iter().any(|prefix| name.starts_with(prefix));
+            let is_own = !name.contains('/') || TEMPORARY.iter().any(|prefix| name.starts_with(prefix));
             let git_dir = if is_own { &self.git_dir } else { &self.common_dir };
             known
                 .removed

@@ -3,7 +3,7 @@
 use crate::{
     git::{
         GitError, RefMove, Repository,
-        command::{checked, without_prefix},
+        command::without_prefix,
         locks::{find_obstacle, wait_for},
         objects::write::lines_of_moves,
         refs::ref_updater::{Reason, TransactionEnd},
@@ -74,7 +74,7 @@ impl Repository {
             }
         }
         let input = transaction(&lines).into_bytes();
-        checked("update-ref", self.update_refs(why).finish_with(&input)?).map(drop)
+        self.update_refs(why).stdout_with(&input).map(drop)
     }
 
     /// Moves refs for routine updates that need no particular reflog message.

@@ -33,8 +33,7 @@ impl Repository {
     /// The upstream of `branch`, if it has one.
     pub fn find_upstream(&self, branch: &BranchName) -> Result<Option<Upstream>, GitError> {
         let format = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)";
-        let printed = self.git("for-each-ref").arg(format).arg(branch.to_ref()).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = self.git("for-each-ref").arg(format).arg(branch.to_ref()).text()?;
         let fields: Vec<&str> = text.lines().next().unwrap_or_default().split('\0').collect();
         Ok(match fields[..] {
             [remote, remote_ref, tracking_ref]
@@ -107,17 +106,17 @@ impl Repository {
             return refs.map(with_distance).collect();
         }
         let format = format!("--format=%(ahead-behind:{other}) %(objectname) %(refname)");
-        let printed = self.git("for-each-ref").arg(format).arg(prefix).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| parse_line(line).ok_or_else(|| unexpected("for-each-ref", line))).collect()
+        let text = self.git("for-each-ref").arg(format).arg(prefix).text()?;
+        text.lines()
+            .map(|line| parse_line(line).ok_or_else(|| GitError::unexpected("for-each-ref", line.trim())))
+            .collect()
     }
 
     /// The distance of `tip` from `other`.
     pub fn distance(&self, tip: Oid, other: Oid) -> Result<Distance, GitError> {
         let command = self.git("rev-list").args(["--left-right", "--count"]);
-        let printed = command.arg(format!("{tip}...{other}")).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
-        parse(text.split_ascii_whitespace()).ok_or_else(|| unexpected("rev-list", &text))
+        let text = command.arg(format!("{tip}...{other}")).text()?;
+        parse(text.split_ascii_whitespace()).ok_or_else(|| GitError::unexpected("rev-list", text.trim()))
     }
 }
 
@@ -131,8 +130,4 @@ fn parse_line(line: &str) -> Option<(Ref, Distance)> {
 fn parse<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Option<Distance> {
     let mut next = || numbers.next()?.parse().ok();
     Some(Distance { ahead: next()?, behind: next()? })
-}
-
-fn unexpected(command: &str, what: &str) -> GitError {
-    GitError::UnexpectedOutput { command: command.into(), what: what.trim().to_owned() }
 }

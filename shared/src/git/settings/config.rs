@@ -75,10 +75,7 @@ impl Config {
         let mut entries = Vec::new();
         while let Some(scope) = fields.next() {
             let (Some(origin), Some(setting)) = (fields.next(), fields.next()) else {
-                return Err(GitError::UnexpectedOutput {
-                    command: "config".into(),
-                    what: "a setting without a value".into(),
-                });
+                return Err(GitError::unexpected("config", "a setting without a value"));
             };
             let (key, value) = match setting.split_once('\n') {
                 Some((key, value)) => (key, Some(value.to_owned())),

@@ -61,8 +61,7 @@ impl Repository {
         OWN_LINES.hold().insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
-        add(&file, note, line)
-            .map_err(|source| GitError::File { path: file.display().to_string(), source })?;
+        add(&file, note, line).map_err(GitError::file(&file))?;
         self.freeze_excluded(line)
     }
 }
@@ -80,8 +79,7 @@ impl Repository {
         }
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
-        remove(&file, note, line)
-            .map_err(|source| GitError::File { path: file.display().to_string(), source })
+        remove(&file, note, line).map_err(GitError::file(&file))
     }
 }
 
@@ -127,8 +125,7 @@ impl Repository {
         let ignore = top.join(folder).join(".gitignore");
         for line in lines {
             if !read(&ignore).is_ok_and(|text| holds(&text, line)) {
-                add(&ignore, None, line)
-                    .map_err(|source| GitError::File { path: ignore.display().to_string(), source })?;
+                add(&ignore, None, line).map_err(GitError::file(&ignore))?;
             }
         }
         Ok(())

@@ -14,8 +14,8 @@ use std::{
 
 use crate::{
     git::{
-        GitError, NewCommit, RefMove, Repository, Signing, TreeChange, command::checked,
-        files::snapshot::index_info, notices::report_saved_files,
+        GitError, NewCommit, RefMove, Repository, Signing, TreeChange, files::snapshot::index_info,
+        notices::report_saved_files,
     },
     name::{BranchName, ObjectKind, Oid},
     process::{FileLock, ProcessError},
@@ -180,7 +180,7 @@ impl Update<'_> {
         let index = self.here.private_index("update")?;
         index.git("read-tree").arg("--empty").stdout()?;
         let command = index.git("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(&index_info(&written, self.here.format))?)?;
+        command.stdout_with(&index_info(&written, self.here.format))?;
         index.git("update-index").args(["-q", "--refresh"]).finish()?;
         // Only the commit of a submodule is updated, so files in it are not compared.
         let command = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]);

@@ -25,7 +25,7 @@ use std::{
 use crate::{
     git::{
         GitError, Head, RefMove, Repository, TreeChange,
-        command::{checked, without_prefix},
+        command::{checked, nul_ended, paths_of, without_prefix},
         index::known_index::with_index,
         worktrees::worktree_cache::WorktreeStamps,
     },
@@ -270,16 +270,13 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let paths = nul_ended(changes.iter().map(|change| change.path.as_slice()));
         let command = self.change("restore").args(["--quiet", "--staged", "--worktree", "--source"]);
         let command = command.arg(commit.to_string()).args(["--ignore-skip-worktree-bits"]);
         let command = command.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_checkout(None, |index| {
-            checked("restore", index.of(command).finish_with(&paths)?).map(drop)
-        })
+        self.write_checkout(None, |index| index.of(command).stdout_with(&paths).map(drop))
     }
 
     /// The branch of `HEAD`, unless it is detached.
@@ -304,12 +301,6 @@ impl Repository {
         let command = command.args([from.to_string(), to.to_string()]);
         let ended = self.write_index(|index| index.of(command).finish())?;
         Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
-    }
-
-    /// The paths whose index entries differ from `tree`.
-    pub fn staged_since_tree(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
-        let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
-        Ok(names_of(&command.arg(tree.to_string()).stdout()?))
     }
 
     /// The paths that are in `new` and not in `old`.
@@ -369,13 +360,13 @@ impl Repository {
         let patterns = patterns.iter().map(|pattern| format!("--exclude={pattern}"));
         let command =
             self.git("ls-files").args(["-z", "--others", "--ignored", "--directory", "--full-name"]);
-        Ok(paths_of(&command.args(patterns).arg("--").arg(":/").stdout()?))
+        command.args(patterns).arg("--").arg(":/").paths()
     }
 
     /// All untracked paths, ignored or not. A folder without tracked files is one path.
     pub fn list_untracked(&self) -> Result<Vec<PathBuf>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--directory", "--full-name", "--", ":/"]);
-        Ok(paths_of(&command.stdout()?))
+        command.paths()
     }
 
     /// The ignored files of this worktree that a merge of `branch` would overwrite. git does so without a word.
@@ -396,8 +387,7 @@ impl Repository {
 
     /// Splits paths into those that git ignores in this worktree, and the others.
     pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
-        let input =
-            paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
+        let input = nul_ended(paths.iter().map(|path| path.as_os_str().as_bytes()));
         let finished = self.git("check-ignore").args(["-z", "--stdin", "--no-index"]).finish_with(&input)?;
         let printed = match finished.status.code() {
             Some(1) => Vec::new(),
@@ -436,14 +426,6 @@ pub fn plain_path(path: &Path) -> PathBuf {
     clean
 }
 
-fn names_of(printed: &[u8]) -> Vec<Vec<u8>> {
-    printed.split(|b| *b == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
-}
-
-fn paths_of(printed: &[u8]) -> Vec<PathBuf> {
-    names_of(printed).into_iter().map(|name| PathBuf::from(OsString::from_vec(name))).collect()
-}
-
 /// Parses records of attributes `name` or `name SP value`, each ended by NUL; an empty one ends a record.
 fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
     let mut found: Vec<Worktree> = Vec::new();
@@ -467,7 +449,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
         }
         let Some(worktree) = found.last_mut() else {
             let what = String::from_utf8_lossy(line).into_owned();
-            return Err(GitError::UnexpectedOutput { command: "worktree".into(), what });
+            return Err(GitError::unexpected("worktree", what));
         };
         let text = || String::from_utf8_lossy(value).into_owned();
         match name {

@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    git::{Config, GitCommand, GitError, Repository, command::checked},
+    git::{Config, GitCommand, GitError, Repository},
     name::{BranchName, ObjectFormat, Oid},
     process::{Cancel, Confinement, ProcessError, ReplacedPath, within},
     safe_files::{self, FileKind},
@@ -192,17 +192,17 @@ impl PrivateGit {
     /// Lets a child find the private directory in the place of the real one.
     pub fn grant(&self, confinement: &mut Confinement) {
         let replace = |path: PathBuf, by: PathBuf, is_writable| ReplacedPath { path, by, is_writable };
-        confinement.replace(replace(self.shared_objects(), self.common_dir.join("objects"), false));
+        confinement.replaced.push(replace(self.shared_objects(), self.common_dir.join("objects"), false));
         if !self.is_folder {
             confinement.add(self.git_dir());
-            confinement.replace(replace(self.link.clone(), self.gitfile(), false));
+            confinement.replaced.push(replace(self.link.clone(), self.gitfile(), false));
             return;
         }
-        confinement.replace(replace(self.link.clone(), self.git_dir(), true));
+        confinement.replaced.push(replace(self.link.clone(), self.git_dir(), true));
         // The checkouts of submodules lead there.
         let modules = self.common_dir.join("modules");
         if safe_files::kind_of(&modules) == Some(FileKind::Folder) {
-            confinement.replace(replace(self.link.join("modules"), modules, false));
+            confinement.replaced.push(replace(self.link.join("modules"), modules, false));
         }
     }
 
@@ -342,9 +342,9 @@ impl PrivateGit {
         let new = new.args(["--objects", "--no-object-names"]).args(&names).arg(format!("^{}", self.base));
         let new = new.stdout()?;
         let packed = self.reading(repository, "pack-objects", &folders).args(["--stdout", "-q"]);
-        let packed = checked("pack-objects", packed.finish_with(&new)?)?;
+        let packed = packed.stdout_with(&new)?;
         let write = repository.change_with("unpack-objects", &LARGE_BLOBS).args(["-q", "--strict"]);
-        checked("unpack-objects", write.finish_with(&packed)?).map(drop)
+        write.stdout_with(&packed).map(drop)
     }
 
     /// A git command of the real repository that also finds the agent's objects.

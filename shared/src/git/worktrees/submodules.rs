@@ -372,7 +372,7 @@ impl Repository {
             }
             _ => {
                 let what = format!("the repository of '{}' is not among the modules", submodule.path);
-                Err(GitError::UnexpectedOutput { command: "submodule".into(), what })
+                Err(GitError::unexpected("submodule", what))
             }
         }
     }
@@ -386,15 +386,15 @@ impl Repository {
         if found.is_none() || found == Some(SubmoduleRepository::Module(git_dir.clone())) {
             return Ok(());
         }
-        let failed = |source| GitError::File { path: file.display().to_string(), source };
+        let failed = GitError::file(&file);
         let mut free = (1..).map(|number| self.git_dir.join(format!("replaced.{number}")));
         let free = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_default();
-        safe_files::rename(&file, &free).map_err(failed)?;
+        safe_files::rename(&file, &free).map_err(&failed)?;
         if safe_files::kind_of(&git_dir.join("HEAD")).is_none() {
             return Ok(());
         }
         let content = [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat();
-        safe_files::write(&file, &content).map_err(failed)
+        safe_files::write(&file, &content).map_err(&failed)
     }
 
     /// Pushes the task branches of a submodule to where the main worktree keeps its repository.

@@ -5,7 +5,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::{
-    git::{GitError, IndexWriter, Repository, command::checked, index::index_entries::IndexEntries},
+    git::{GitError, IndexWriter, Repository, index::index_entries::IndexEntries},
     name::{ObjectKind, Oid},
     safe_files::{self, FileKind},
 };
@@ -68,7 +68,7 @@ impl Repository {
         }
         let input: Vec<u8> = together.iter().flat_map(|(path, _)| [path, &b"\n"[..]].concat()).collect();
         let command = self.git("hash-object").arg("--stdin-paths");
-        require_ids(&checked("hash-object", command.finish_with(&input)?)?, &together)
+        require_ids(&command.stdout_with(&input)?, &together)
     }
 
     /// Whether a file has the content of an id. A missing file was left out of the checkout, or is gone again.

@@ -206,7 +206,7 @@ impl Repository {
         // If two point to the same place, one of them was forged just now.
         let (Some(git_dir), None) = (made.next(), made.next()) else {
             let what = format!("'{}' has no git directory", top.display());
-            return Err(GitError::UnexpectedOutput { command: "worktree add".into(), what });
+            return Err(GitError::unexpected("worktree add", what));
         };
         // git copies the patterns of a sparse checkout. Tests, gates and reviews need all files of a commit: tasks may have
         // added some that the user's checkout leaves out.

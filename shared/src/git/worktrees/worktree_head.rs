@@ -60,8 +60,7 @@ impl Repository {
             return Ok(());
         }
         let file = self.git_dir.join("commondir");
-        safe_files::write(&file, b"../..\n")
-            .map_err(|source| GitError::File { path: file.display().to_string(), source })
+        safe_files::write(&file, b"../..\n").map_err(GitError::file(&file))
     }
 
     /// Makes the index of this worktree again from `HEAD`, if it is damaged. The old one is kept, and named at the end of
@@ -72,7 +71,7 @@ impl Repository {
         }
         let file = self.git_dir.join("index");
         let kept = move_aside(&self.git_dir, &file);
-        let kept = kept.map_err(|source| GitError::File { path: file.display().to_string(), source })?;
+        let kept = kept.map_err(GitError::file(&file))?;
         report_moved(&file, &kept);
         self.fill_index()
     }
@@ -99,8 +98,7 @@ impl Repository {
         };
         let Some(content) = content else { return Ok(()) };
         let file = self.git_dir.join("HEAD");
-        safe_files::write(&file, content.as_bytes())
-            .map_err(|source| GitError::File { path: file.display().to_string(), source })
+        safe_files::write(&file, content.as_bytes()).map_err(GitError::file(&file))
     }
 
     fn find_last_head(&self, used: &[BranchName]) -> Result<Option<String>, GitError> {

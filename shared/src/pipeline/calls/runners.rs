@@ -12,6 +12,7 @@ use crate::{
     process::{Program, shell_word},
     sandbox::{SandboxUse, SandboxedChild},
     settings::{RunnerSettings, Settings, Sourced, StepSettings, TurnMessages},
+    words::words,
 };
 
 /// A runner with the model and tools that it uses for a step.
@@ -67,32 +68,20 @@ impl StepRunner {
     }
 }
 
-/// The purposes that agents are called for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunnerRole {
-    /// Implementing a task.
-    Implement,
-    /// Reviewing a task.
-    Review,
-    /// Writing a plan.
-    Plan,
-    /// Resolving a merge conflict.
-    Resolve,
-    /// Writing the message of a turn's commit.
-    CommitMessage,
-}
-
-impl RunnerRole {
-    /// The name used in configuration keys.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Implement => "implement",
-            Self::Review => "review",
-            Self::Plan => "plan",
-            Self::Resolve => "resolve",
-            Self::CommitMessage => "commit-message",
-        }
+words! {
+    /// The purposes that agents are called for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RunnerRole {
+        /// Implementing a task.
+        Implement = "implement",
+        /// Reviewing a task.
+        Review = "review",
+        /// Writing a plan.
+        Plan = "plan",
+        /// Resolving a merge conflict.
+        Resolve = "resolve",
+        /// Writing the message of a turn's commit.
+        CommitMessage = "commit-message",
     }
 }
 

@@ -1,66 +1,33 @@
 //! Templates of prompts: text with placeholders such as `{task}`, which are replaced by blocks of the built-in prompt.
 
-use crate::message::nearest;
+use crate::{message::nearest, words::words};
 
-/// A block of a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptBlock {
-    /// The whole built-in prompt.
-    Prompt,
-    /// The task's id.
-    Task,
-    /// Its name.
-    Name,
-    /// The plan's text about it.
-    Description,
-    /// The phases around it, with their goals.
-    Phase,
-    /// The tasks that it builds on, and what they changed.
-    Dependencies,
-    /// The plan and the documents beside it.
-    Documents,
-    /// The files of the setting `context`.
-    Context,
-    /// What the agent may do, and how it has to reply.
-    Rules,
-    /// The failures of earlier attempts.
-    Feedback,
-    /// The changes to review.
-    Diff,
-}
-
-impl PromptBlock {
-    /// All blocks.
-    pub const ALL: &[Self] = &[
-        Self::Prompt,
-        Self::Task,
-        Self::Name,
-        Self::Description,
-        Self::Phase,
-        Self::Dependencies,
-        Self::Documents,
-        Self::Context,
-        Self::Rules,
-        Self::Feedback,
-        Self::Diff,
-    ];
-
-    /// The name between the braces.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prompt => "prompt",
-            Self::Task => "task",
-            Self::Name => "name",
-            Self::Description => "description",
-            Self::Phase => "phase",
-            Self::Dependencies => "dependencies",
-            Self::Documents => "documents",
-            Self::Context => "context",
-            Self::Rules => "rules",
-            Self::Feedback => "feedback",
-            Self::Diff => "diff",
-        }
+words! {
+    /// A block of a prompt.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum PromptBlock {
+        /// The whole built-in prompt.
+        Prompt = "prompt",
+        /// The task's id.
+        Task = "task",
+        /// Its name.
+        Name = "name",
+        /// The plan's text about it.
+        Description = "description",
+        /// The phases around it, with their goals.
+        Phase = "phase",
+        /// The tasks that it builds on, and what they changed.
+        Dependencies = "dependencies",
+        /// The plan and the documents beside it.
+        Documents = "documents",
+        /// The files of the setting `context`.
+        Context = "context",
+        /// What the agent may do, and how it has to reply.
+        Rules = "rules",
+        /// The failures of earlier attempts.
+        Feedback = "feedback",
+        /// The changes to review.
+        Diff = "diff",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Typed access to JSON values. What has the wrong type is noted with its place and read as absent.
 
-use std::{collections::HashMap, str::FromStr};
+use std::collections::HashMap;
 
 use jsonc_parser::{
     ast::{Object, Value},
@@ -186,10 +186,17 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: FromStr>(&mut self, key: &str, value: &Value<'_>, known: &[&str]) -> Option<T> {
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        key: &str,
+        value: &Value<'_>,
+        all: &[T],
+        as_str: fn(T) -> &'static str,
+    ) -> Option<T> {
         let word = self.text(key, value)?;
-        let read = word.parse().ok();
+        let read = all.iter().copied().find(|one| as_str(*one) == word);
         if read.is_none() {
+            let known: Vec<&str> = all.iter().map(|one| as_str(*one)).collect();
             let fix = match nearest(&word, known.iter().copied()) {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!("use one of: {}", known.join(", ")),

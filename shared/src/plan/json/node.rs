@@ -78,7 +78,7 @@ impl Node {
             "source_line" => self.source.1 = fields.count(key, value),
             "skipped" if fields.flag(key, value) => task.mark = Mark::Skipped,
             "mark" => {
-                task.mark = fields.word(key, value, &words(Mark::ALL, Mark::as_str)).unwrap_or(task.mark);
+                task.mark = fields.word(key, value, Mark::ALL, Mark::as_str).unwrap_or(task.mark);
             }
             "parallel" => task.parallel = fields.flag(key, value),
             "red" => task.red = fields.flag(key, value),
@@ -132,8 +132,7 @@ fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCo
     for (key, value) in fields.pairs(object) {
         match key {
             "type" => {
-                test.kind =
-                    fields.word(key, value, &words(TestKind::ALL, TestKind::as_str)).unwrap_or_default();
+                test.kind = fields.word(key, value, TestKind::ALL, TestKind::as_str).unwrap_or_default();
             }
             "command" => test.command = fields.text(key, value).unwrap_or_default(),
             "framework" => test.framework = fields.text(key, value),
@@ -146,8 +145,4 @@ fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCo
         fields.wrong(place, "a test command has no 'command'", "give a command, or remove the entry");
     }
     Some(test)
-}
-
-fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
-    all.iter().map(|one| word(*one)).collect()
 }

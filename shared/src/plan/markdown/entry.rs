@@ -11,7 +11,7 @@ use super::{
     table,
     task_line::{Checkbox, TaskLine, is_starred},
 };
-use crate::{name::TaskId, plan::Mark, process::shell_word};
+use crate::{name::TaskId, plan::Mark, process::shell_word, words::words};
 
 /// How a task is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,59 +115,32 @@ impl TaskEntry {
     }
 }
 
-/// Why a line that looks like a task is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Why {
-    /// A box without an id that belongs to a task, and is passed on to the agent that works on it.
-    Step,
-    /// Boxes without ids that are a check list.
-    Check,
-    /// A list item with an id that is not in the plan, and without a box.
-    NoBox,
-    /// It is in a code fence.
-    InCode,
-    /// It is in a comment.
-    InComment,
-    /// It is in a quotation.
-    Quoted,
-    /// A row of a table, in a file whose tasks are boxes or headings.
-    Row,
-    /// Its id is only a number, in a file whose ids have letters.
-    Number,
-    /// An item of a list of things to do, without box and id, in a file whose tasks have them.
-    Item,
+words! {
+    /// Why a line that looks like a task is none.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Why {
+        /// A box without an id that belongs to a task, and is passed on to the agent that works on it.
+        Step = "a step of a task",
+        /// Boxes without ids that are a check list.
+        Check = "boxes taken as checks",
+        /// A list item with an id that is not in the plan, and without a box.
+        NoBox = "an id without a box",
+        /// It is in a code fence.
+        InCode = "it is in a code fence",
+        /// It is in a comment.
+        InComment = "it is in a comment",
+        /// It is in a quotation.
+        Quoted = "it is in a quotation",
+        /// A row of a table, in a file whose tasks are boxes or headings.
+        Row = "a table row beside tasks with boxes",
+        /// Its id is only a number, in a file whose ids have letters.
+        Number = "only a number for an id",
+        /// An item of a list of things to do, without box and id, in a file whose tasks have them.
+        Item = "a list item without a box",
+    }
 }
 
 impl Why {
-    /// Every reason.
-    pub const ALL: &[Self] = &[
-        Self::Step,
-        Self::Check,
-        Self::NoBox,
-        Self::InCode,
-        Self::InComment,
-        Self::Quoted,
-        Self::Row,
-        Self::Number,
-        Self::Item,
-    ];
-
-    /// The reason in words.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Step => "a step of a task",
-            Self::Check => "boxes taken as checks",
-            Self::NoBox => "an id without a box",
-            Self::InCode => "it is in a code fence",
-            Self::InComment => "it is in a comment",
-            Self::Quoted => "it is in a quotation",
-            Self::Row => "a table row beside tasks with boxes",
-            Self::Number => "only a number for an id",
-            Self::Item => "a list item without a box",
-        }
-    }
-
     /// What became of this many lines.
     #[must_use]
     pub fn words(self, count: usize) -> String {

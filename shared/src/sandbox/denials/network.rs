@@ -29,7 +29,7 @@ const BEFORE_HOST: [&str; 11] = [
 
 /// What to say about hosts that a program could not reach, if the sandbox has no network.
 pub(super) fn describe(output: &str, confinement: &Confinement) -> Option<String> {
-    let key = confinement.offline_by()?;
+    let key = confinement.offline_by.as_deref()?;
     let mut lines = output.lines().filter(|line| has_any(line, &UNREACHABLE)).peekable();
     lines.peek()?;
     let mut hosts: Vec<String> = Vec::new();

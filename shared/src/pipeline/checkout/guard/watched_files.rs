@@ -16,7 +16,10 @@ use super::{
     scripts::{self, CommandWords},
 };
 use crate::{
-    git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},
+    git::{
+        CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, plain_path,
+        runs_program,
+    },
     mutex::MutexExt,
     safe_files::{self, FileKind, FolderEntry},
 };
@@ -198,7 +201,7 @@ impl NamedFiles {
         let hooks = hooks.map(|hooks| hook_folders(repository, hooks)).unwrap_or_default();
         let is_other = |file: &PathBuf| !is_listed(repository, file);
         let mut files: Vec<PathBuf> =
-            files.iter().map(|file| safe_files::resolved(&plain(file))).filter(is_other).collect();
+            files.iter().map(|file| safe_files::resolved(&plain_path(file))).filter(is_other).collect();
         files.sort();
         files.dedup();
         let mut programs = CommandWords::default();
@@ -224,7 +227,7 @@ fn users_files() -> Vec<PathBuf> {
 fn hook_folders(repository: &Repository, hooks: PathBuf) -> Vec<PathBuf> {
     let main = repository.common_dir.parent().filter(|_| repository.common_dir.ends_with(".git"));
     let mut tops = repository.worktree.as_deref().into_iter().chain(main);
-    let is_husky = tops.any(|top| husky_folder(&plain(&top.join(&hooks))).is_some());
+    let is_husky = tops.any(|top| husky_folder(&plain_path(&top.join(&hooks))).is_some());
     let runs_others = is_husky && hooks.ends_with("_");
     let others = hooks.parent().filter(|_| runs_others).map(Path::to_owned);
     [hooks].into_iter().chain(others).collect()
@@ -260,7 +263,7 @@ fn named_programs(config: &Config, repository: &Repository) -> Vec<PathBuf> {
     let common = &repository.common_dir;
     let values = config.section("").filter_map(|entry| entry.value.as_deref());
     let words = values.flat_map(words_of).map(|word| word.to_str().map_or_else(|| word.clone(), expanded));
-    let paths = words.map(|word| plain(&common.parent().unwrap_or(common).join(word)));
+    let paths = words.map(|word| plain_path(&common.parent().unwrap_or(common).join(word)));
     // git writes its own files all the time: those in its folders, and at the top those with names in capitals.
     let is_of_git = |inner: &Path| {
         let is_capital = inner.to_str().is_some_and(|name| !name.contains(char::is_lowercase));
@@ -309,7 +312,8 @@ pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<Pat
         // Without this setting, the git directory is in the worktree.
         let top = module.join(worktree.unwrap_or(".."));
         files.extend(in_worktrees.iter().map(|file| top.join(file)));
-        let mut files: Vec<PathBuf> = files.iter().map(|file| safe_files::resolved(&plain(file))).collect();
+        let mut files: Vec<PathBuf> =
+            files.iter().map(|file| safe_files::resolved(&plain_path(file))).collect();
         files.sort();
         files.dedup();
         files
@@ -396,8 +400,8 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let Some(top) = &repository.worktree else { return items };
     let named = NamedFiles::find(repository);
     let hooks = named.hooks.iter().filter(|path| path.is_relative());
-    items.extend(hooks.flat_map(|hooks| hook_items(top, plain(&top.join(hooks)))));
-    let files = named.in_worktrees.iter().map(|file| plain(&top.join(file)));
+    items.extend(hooks.flat_map(|hooks| hook_items(top, plain_path(&top.join(hooks)))));
+    let files = named.in_worktrees.iter().map(|file| plain_path(&top.join(file)));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     let (of_git, of_reviewers) = scripts_in(repository, reviewers);
     for (scripts, watch_mode) in [(of_git, WatchMode::GitScript), (of_reviewers, WatchMode::ReviewScript)] {
@@ -491,9 +495,9 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
     gitlinks.extend(repository.list_gitlinks_at(&checkout.git_dir).unwrap_or_default());
     let mut items = connections(&checkout.top, gitlinks);
     let NamedFiles { hooks, in_worktrees, .. } = NamedFiles::find(repository);
-    let hooks = untracked(repository, hooks).map(|hooks| folder(plain(&checkout.top.join(hooks))));
+    let hooks = untracked(repository, hooks).map(|hooks| folder(plain_path(&checkout.top.join(hooks))));
     items.extend(hooks);
-    let files = untracked(repository, in_worktrees).map(|file| plain(&checkout.top.join(file)));
+    let files = untracked(repository, in_worktrees).map(|file| plain_path(&checkout.top.join(file)));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     if checkout.git_dir != repository.common_dir {
         items.push(WatchedItem { path: checkout.top.join(".git"), watch_mode: WatchMode::Submodule });
@@ -551,8 +555,4 @@ pub(super) fn items(folder: &Path, list: &[(&str, WatchMode)]) -> Vec<WatchedIte
 
 pub(super) fn folder(path: PathBuf) -> WatchedItem {
     WatchedItem { path, watch_mode: WatchMode::Folder }
-}
-
-fn plain(path: &Path) -> PathBuf {
-    crate::git::plain_path(path)
 }
