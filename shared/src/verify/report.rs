@@ -22,7 +22,6 @@ pub struct Verification {
     /// The range that was verified.
     pub range: String,
     /// Its newest commit.
-    #[schemars(with = "String")]
     pub head: Oid,
     /// Whether signatures were required.
     pub signed: bool,
@@ -42,16 +41,12 @@ pub struct Verification {
 #[schemars(deny_unknown_fields)]
 pub struct VerifiedTask {
     /// Its id.
-    #[schemars(with = "String")]
     pub task: TaskId,
     /// The branch of its run.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The session of its run.
-    #[schemars(with = "Option<String>")]
     pub session: Option<SessionId>,
     /// The commit that completed or landed it.
-    #[schemars(with = "String")]
     pub commit: Oid,
 }
 
@@ -104,10 +99,8 @@ pub struct VerifyProblem {
     /// The check that found it.
     pub check: VerifyCheck,
     /// The task; null if none is concerned.
-    #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
     /// The commit; null if none is concerned.
-    #[schemars(with = "Option<String>")]
     pub commit: Option<Oid>,
     /// What is wrong, in words.
     pub problem: String,
@@ -120,7 +113,6 @@ pub struct Unchecked {
     /// The check.
     pub check: VerifyCheck,
     /// The task; null if several or none are concerned.
-    #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
     /// Why it could not be made.
     pub reason: String,
@@ -136,10 +128,8 @@ pub struct Unchecked {
 #[schemars(deny_unknown_fields)]
 pub struct OutsideCommit {
     /// The commit.
-    #[schemars(with = "String")]
     pub commit: Oid,
     /// The branch of the run between whose commits it is.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The first line of its message.
     pub subject: String,
