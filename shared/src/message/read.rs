@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{
     Key, Message, Status, Subject, Trailers,
     nearest::nearest,
@@ -410,15 +413,17 @@ fn shown(text: &str) -> String {
 }
 
 /// One fault: the line, what is wrong, and how to fix it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Fault {
     /// The line of the message, from 1. For something missing, the line after which it belongs.
     pub line: usize,
     /// What is wrong.
     pub what: String,
-    /// How to fix it.
+    /// How to correct it.
     pub fix: String,
     /// Whether something is missing, so that no line is wrong.
+    #[serde(skip)]
     pub is_missing: bool,
 }
 
