@@ -75,19 +75,11 @@ fn words_on_policy(policy: LandingPolicy) -> String {
 /// Translates an event of the queue into events of the run.
 pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
-        queue::QueueEvent::Gating { gate, tested, is_repeated } => {
-            let words = queue::describe_gating(&gate, &tested, is_repeated);
-            vec![RunEvent { task: None, kind: EventKind::note(words) }]
-        }
         queue::QueueEvent::Settled { ticket, outcome } => {
             events_of(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
-        queue::QueueEvent::Resolving { task, attempt } => {
-            let words = format!("an agent is resolving the conflict of {task} (attempt {attempt})");
-            vec![RunEvent::of(&task, EventKind::note(words))]
-        }
         queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: others_commits_event(found) }],
-        queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
+        queue::QueueEvent::Note { task, words } => vec![RunEvent { task, kind: EventKind::note(words) }],
     }
 }
 

@@ -161,10 +161,3 @@ pub fn describe_conflicts(conflicts: &[MergeConflict]) -> String {
     let one = |conflict: &MergeConflict| format!("{} {}", conflict.kind.words(), conflict.paths.join(", "));
     conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
 }
-
-/// The line for a gate that starts. A gate that failed runs a second time on the same commit before a task is blamed.
-#[must_use]
-pub fn describe_gating(gate: &str, tested: &str, is_repeated: bool) -> String {
-    let again = if is_repeated { " again, to be sure" } else { "" };
-    format!("testing {tested} with gate '{gate}'{again}")
-}

@@ -22,7 +22,7 @@ mod target;
 mod ticket;
 mod ticket_facts;
 
-pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
+pub use advice::{LandingCommand, describe_broken, describe_conflicts};
 pub use backend::{
     EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries, RememberedResults,
     Resolution,

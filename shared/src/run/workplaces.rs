@@ -318,7 +318,7 @@ impl OpenRun {
         let (run, target) = (self.branch.clone(), self.branch.clone());
         let queue = Queue::open(&self.repository, run, target, self.clock)?;
         Ok(queue.check_parked(&lanes.queue, &mut |event| {
-            if let QueueEvent::Note { words } = event {
+            if let QueueEvent::Note { words, .. } = event {
                 listener.warn_of_failure(&plain_text(&words));
             }
         })?)

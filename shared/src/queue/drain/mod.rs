@@ -322,7 +322,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 "the gate '{}' is flaky: it failed, then passed, on the same commit",
                 failing.gate.name
             );
-            self.backend.report(QueueEvent::Note { words });
+            self.backend.report(QueueEvent::note(words));
         }
         Ok(again)
     }

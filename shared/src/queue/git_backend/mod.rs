@@ -232,7 +232,7 @@ impl QueueBackend for GitQueue<'_> {
             step.ticket.task,
             names.join(", ")
         );
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         let tree = self.tree_of(step.commit)?;
         let landings = self.landings_of(step.commit).to_vec();
         self.write_merge(MergedTree { onto, tree }, &step.ticket, landings, &step.gates, red)

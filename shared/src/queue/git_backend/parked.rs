@@ -69,7 +69,7 @@ impl GitQueue<'_> {
         let kept = self.target().clear_stale(&position.without_parked())?;
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
         let words = format!("the parked landing of '{}' is not used: {why}{kept}", self.into);
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         self.forget();
         // If another process parks something else at this moment, it is not trusted either.
         let position = self.target().require()?;

@@ -202,7 +202,7 @@ impl GitQueue<'_> {
                     self.into.landing_ref()
                 ),
             };
-            (self.on_event)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         let position = self.checked(position)?;
         let Some(parked) = position.parked else {

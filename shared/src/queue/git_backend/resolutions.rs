@@ -52,7 +52,7 @@ impl GitQueue<'_> {
             commit.short(),
             ticket.task
         );
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         Ok(Ticket { resolved: None, resolved_by: None, has_persons_work: false, ..ticket })
     }
 
