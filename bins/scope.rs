@@ -171,7 +171,7 @@ pub(crate) fn find_shown(
     match last {
         Some(last) => {
             let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
-            Ok(if has_plan_of(repository, settings, run)? { last } else { here })
+            Ok(if has_plan_of(repository, settings, &run)? { last } else { here })
         }
         None => Ok(here),
     }
@@ -192,7 +192,7 @@ pub(crate) fn find_merged(
             // A run that is not clear is not shown instead of this one.
             Err(_) => continue,
         };
-        if run.has_session_branch() && has_plan_of(repository, settings, run)? {
+        if run.has_session_branch() && has_plan_of(repository, settings, &run)? {
             return Ok(Some(scope));
         }
     }
@@ -200,21 +200,17 @@ pub(crate) fn find_merged(
 }
 
 /// Whether a run was frozen with the tasks of the plan in this checkout. True if there is none.
-fn has_plan_of(repository: &Repository, settings: &Settings, run: Run) -> Result<bool, Failure> {
+fn has_plan_of(repository: &Repository, settings: &Settings, run: &Run) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);
     let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
     let Some((bytes, path)) = now else {
         return Ok(true);
     };
-    let Some(frozen) = run.start.and_then(|start| start.plan) else {
+    let Some(before) = Plan::read_frozen(repository, run.frozen_plan())?.transpose()? else {
         return Ok(false);
     };
-    let Some(before) = repository.find_blob(frozen.blob)? else {
-        return Ok(false);
-    };
-    let (before, now) = (Plan::read(&frozen.path, &before)?, Plan::read(&path, &bytes)?);
-    Ok(difference(&before, &now).is_empty())
+    Ok(difference(&before, &Plan::read(&path, &bytes)?).is_empty())
 }
 
 fn detached(

@@ -363,11 +363,7 @@ fn require_run(folders: &LogFolders, branch: &BranchName) -> Result<Run, Failure
 
 /// The tasks in the plan and the history of a run, as far as they can be read.
 fn tasks_of_run(repository: &Repository, run: &Run) -> Vec<TaskId> {
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let plan = frozen.and_then(|plan| {
-        let bytes = repository.find_blob(plan.blob).ok().flatten()?;
-        Plan::read(&plan.path, &bytes).ok()
-    });
+    let plan = Plan::read_frozen(repository, run.frozen_plan()).ok().flatten().and_then(Result::ok);
     let planned = plan.into_iter().flat_map(|plan| plan.tasks).map(|task| task.id);
     run.tasks.iter().map(|task| task.id.clone()).chain(planned).collect()
 }

@@ -268,10 +268,6 @@ impl OpenQueue {
 
     /// The plan that the run was frozen with.
     pub(super) fn plan(&self, run: &Run) -> Result<Option<Plan>, Failure> {
-        let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else {
-            return Ok(None);
-        };
-        let bytes = self.repository.find_blob(frozen.blob)?;
-        Ok(bytes.map(|bytes| Plan::read(&frozen.path, &bytes)).transpose()?)
+        Ok(Plan::read_frozen(&self.repository, run.frozen_plan())?.transpose()?)
     }
 }

@@ -289,9 +289,7 @@ fn complete_dependents(repository: &Repository, run: &Run, task: &TaskId) -> Res
 }
 
 fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failure> {
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();
-    Ok(frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok()))
+    Ok(Plan::read_frozen(repository, run.frozen_plan())?.and_then(Result::ok))
 }
 
 /// The error for a task without history: it needs no reset, or the name is wrong.

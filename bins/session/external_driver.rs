@@ -237,10 +237,8 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
 fn is_all_done(repository: &Repository, branch: &BranchName, tip: Oid) -> Result<bool, Failure> {
     let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
     let run = Run::scan(repository, scope, CommitSource::Fresh)?;
-    let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(false) };
-    let Some(bytes) = repository.find_blob(frozen.blob)? else { return Ok(false) };
-    let plan = Plan::read(&frozen.path, &bytes)?;
-    Ok(Progress::new(Some(&plan), &run, PlanMarks::Count).is_done())
+    let plan = Plan::read_frozen(repository, run.frozen_plan())?.transpose()?;
+    Ok(plan.is_some_and(|plan| Progress::new(Some(&plan), &run, PlanMarks::Count).is_done()))
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {

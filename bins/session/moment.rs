@@ -113,7 +113,7 @@ pub(super) fn restored_plan(
     moment: &Moment,
 ) -> Result<Option<PlanRef>, Failure> {
     let Some(start) = start_at(opened, newest, moment)? else { return Ok(None) };
-    let later = history.start.as_ref().and_then(|start| start.plan.as_ref());
+    let later = history.frozen_plan();
     let (None, Some(PlanRef { path, .. })) = (&start.plan, later) else { return Ok(start.plan) };
     let blob = opened.repository.find_path(start.accepted, path)?;
     Ok(blob.map(|blob| PlanRef { path: path.clone(), blob }))

@@ -360,14 +360,11 @@ fn plan_has_changed(
     session_worktree: &SessionWorktree,
     history: &Run,
 ) -> Result<Option<ChangedPlan>, Failure> {
-    let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
-    let Some(PlanRef { path, blob }) = frozen else {
+    let frozen = history.frozen_plan();
+    let before = Plan::read_frozen(here, frozen)?.transpose()?;
+    let Some((PlanRef { path, .. }, before)) = frozen.zip(before) else {
         return Ok(None);
     };
-    let Some(bytes) = here.find_blob(*blob)? else {
-        return Ok(None);
-    };
-    let before = Plan::read(path, &bytes)?;
     for top in [session_worktree.path.as_path(), here.top()] {
         let Ok(bytes) = safe_files::read_beneath(top, path) else {
             continue;

@@ -85,12 +85,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     };
     // Reading history is slow, so it is read only if the name would be refused.
     let run = Run::scan(&opened.repository, opened.scope.clone(), CommitSource::Cached)?;
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let frozen = match frozen {
-        Some(frozen) => opened.repository.find_blob(frozen.blob)?.zip(Some(frozen.path.as_str())),
-        None => None,
-    };
-    let frozen = frozen.and_then(|(bytes, path)| Plan::read(path, &bytes).ok());
+    let frozen = Plan::read_frozen(&opened.repository, run.frozen_plan())?.and_then(Result::ok);
     if run.find(task).is_some() || frozen.is_some_and(|plan| plan.find(task).is_some()) {
         return Ok(());
     }

@@ -266,6 +266,12 @@ impl Run {
         may_have_begun.then(|| (start.commit, start.session.clone()))
     }
 
+    /// The plan that it was frozen with, if it has started with one.
+    #[must_use]
+    pub fn frozen_plan(&self) -> Option<&PlanRef> {
+        self.start.as_ref()?.plan.as_ref()
+    }
+
     /// Whether its branch was created for its session, and has the name of it.
     #[must_use]
     pub fn has_session_branch(&self) -> bool {
