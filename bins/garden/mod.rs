@@ -143,12 +143,12 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Err(opened.with_hints(GardenerError::not_ready(&task, &waits, &progress)));
     }
     opened.inherit_options(&planned, &run)?;
-    if args.common.is_dry_run() {
+    if args.common.dry_run {
         opened.require_repositories(&planned)?;
         opened.require_pathspecs(&planned)?;
         if let Some(task) = node.planned {
             print_forecast(ui, &opened.options, task)?;
-            if args.common.is_verbose() {
+            if args.common.verbose {
                 print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }
         }

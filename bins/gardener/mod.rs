@@ -317,7 +317,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     if !opened.has_no_task_left {
         opened.inherit_options(&planned, &run)?;
     }
-    if args.common.is_dry_run() {
+    if args.common.dry_run {
         opened.require_repositories(&planned)?;
         opened.require_pathspecs(&planned)?;
         let mut stuck = Stuck::find(&planned.plan, &progress, &selection);
@@ -345,7 +345,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => {
                     print_forecast(ui, &opened.options, task)?;
-                    if args.common.is_verbose() {
+                    if args.common.verbose {
                         print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
                     }
                 }

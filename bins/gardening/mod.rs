@@ -88,10 +88,10 @@ pub(crate) struct GardeningArgs {
     yes: bool,
     /// Show what would run without running it
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Also print a line for each step and each commit; with --dry-run, the prompts
     #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
+    pub(crate) verbose: bool,
     /// Print only failures, the summary of a run that did not succeed, and the commands that --yes approves
     #[arg(short, long)]
     quiet: bool,
@@ -130,14 +130,6 @@ impl GardeningArgs {
             is_resumed: false,
             single: None,
         }
-    }
-
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
-    pub(crate) fn is_verbose(&self) -> bool {
-        self.verbose
     }
 }
 

@@ -197,7 +197,7 @@ struct LogsArgs {
 impl WorkArgs {
     fn request(&self) -> Result<RunRequest, Failure> {
         let mut request = self.common.request();
-        let is_dry_run = self.common.is_dry_run() && self.on.is_none();
+        let is_dry_run = self.common.dry_run && self.on.is_none();
         if request.new_run || request.session_branch || is_dry_run {
             let words = "--new-run, --session-branch and --dry-run are not for workers";
             return Err(Failure::new(Exit::Usage, words)
@@ -231,7 +231,7 @@ pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
                     workers: args.workers,
                     remote: &args.remote,
                     retries_failed: args.retry_failed,
-                    is_dry_run: args.common.is_dry_run(),
+                    is_dry_run: args.common.dry_run,
                     run: args.request()?,
                 },
                 ui,

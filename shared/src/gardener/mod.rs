@@ -44,7 +44,7 @@ pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, LandingDelay, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
-pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};
+pub use lanes::{Lanes, LeftMarks, TaskCheckout};
 pub use leftover_work::LeftoverWork;
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};

@@ -160,10 +160,10 @@ impl RunResources<'_> {
         (!is_tool).then(|| -> LaneCheck<'_> {
             Box::new(move |failed| match failed {
                 None => {
-                    lanes.proofs.add_lane(&lane);
+                    lanes.green_lanes.add(lane.clone());
                     Ok(())
                 }
-                Some(_) if lanes.proofs.has_lane(&lane) => Ok(()),
+                Some(_) if lanes.green_lanes.has(&lane) => Ok(()),
                 Some((base, known)) => self.test_base(lanes, command, base, known),
             })
         })
@@ -197,7 +197,7 @@ impl RunResources<'_> {
         known: &KnownRed,
     ) -> Result<(), PipelineError> {
         let tree = lanes.repository.tree_of(base)?;
-        if lanes.proofs.has(tree, command) {
+        if lanes.green_trees.has(&(tree, command.to_owned())) {
             return Ok(());
         }
         let log = self.create_baseline_log(base).map_err(pipeline_error)?;
@@ -206,7 +206,7 @@ impl RunResources<'_> {
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {
                 return Err(PipelineError::RedLane { why, log });
             }
-            Baseline::Green(_) | Baseline::NoTests(_) => lanes.proofs.add(tree, command),
+            Baseline::Green(_) | Baseline::NoTests(_) => lanes.green_trees.add((tree, command.to_owned())),
         }
         Ok(())
     }

@@ -32,10 +32,8 @@ pub use drain::{Drain, DrainRules, waits_for};
 pub use error::{QueueError, UnparkableResolution};
 pub use gate::{Failing, GATES, Gate, GateVerdict};
 pub use gate_results::{StoredGateResult, load_gate_results};
-pub use git_backend::{
-    GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
-};
-pub use options::{Distrusted, QueueMemory, QueueOptions, QueuePlan};
+pub use git_backend::{GateResults, GitQueue, Handover, OtherFiles, finish_landings, opened_for};
+pub use options::{QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
 pub use reasons::{GateFault, HoldReason, WithheldReason};

@@ -305,7 +305,7 @@ impl OpenRun {
         pool.remember_kept(&place, keep);
         let baseline = baseline?;
         if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
-            lanes.proofs.add(self.repository.tree_of(tip)?, command);
+            lanes.green_trees.add((self.repository.tree_of(tip)?, command.to_owned()));
         }
         Ok(baseline)
     }

@@ -39,7 +39,7 @@ impl OpenRun {
         let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
         if !pids.is_empty() {
             let words = format!("ended processes that a crashed run had left: {}", pids.join(", "));
-            monitor.listener().warn(&words);
+            monitor.listener.warn(&words);
         }
         Ok(orphan_lock)
     }
@@ -60,7 +60,7 @@ impl OpenRun {
         }
         repair_index(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, run, &planned.plan, &self.options, &self.config_guard)? {
-            monitor.listener().warn(&recovered.words());
+            monitor.listener.warn(&recovered.words());
         }
         Ok(recorder)
     }

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
+    gardener::{GardenerError, Lanes, LeftMarks},
     git::{OperationInProgress, Repository, SavedCheckout, SavedCheckouts, TreeChange},
     history::{Run, State},
     message::plain_text,
-    mutex::MutexExt,
+    mutex::{MutexExt, SharedSet},
     name::SessionId,
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
@@ -39,8 +39,9 @@ impl OpenRun {
             lock: &self.lock,
             queue,
             left: LeftMarks::default(),
-            visited: VisitedLanes::default(),
-            proofs: Proofs::default(),
+            visited: SharedSet::default(),
+            green_trees: SharedSet::default(),
+            green_lanes: SharedSet::default(),
         })
     }
 
@@ -91,7 +92,7 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
     ) -> Result<(), Failure> {
-        self.save_left_checkouts(monitor.listener());
+        self.save_left_checkouts(monitor.listener);
         self.bring_plan(planned)?;
         self.require_inner_folders()?;
         self.hide_logs()?;
@@ -109,13 +110,13 @@ impl OpenRun {
                     }
                     if self.home == self.repository.top() {
                         if !is_clean {
-                            self.save_checkout(&self.repository, "your checkout", monitor.listener());
+                            self.save_checkout(&self.repository, "your checkout", monitor.listener);
                         }
                         self.refuse_untracked_repository()?;
                     }
                 }
             }
-            Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener())?,
+            Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener)?,
         }
         self.prepare_folders()
     }

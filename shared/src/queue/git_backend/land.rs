@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     DrainMerge, GitQueue, gating,
     other_repos::{OtherLanding, OtherMoves},
-    parked,
+    parked::KNOWN_PARKINGS,
     read_and_repair::landed_in,
 };
 use crate::{
@@ -199,7 +199,7 @@ impl GitQueue<'_> {
             MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
                 self.land_elsewhere(&moves)?;
-                parked::note(last.commit);
+                KNOWN_PARKINGS.add(last.commit);
                 for step in steps {
                     note_landing(step.commit);
                     let state = TicketState::Parked { commit: step.commit };

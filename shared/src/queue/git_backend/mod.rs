@@ -17,8 +17,7 @@ mod resolve_by_person;
 pub use gating::GateResults;
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
-pub(super) use parked::{is_known as is_known_parking, note as note_parked};
-pub use resolutions::Resolutions;
+pub(super) use parked::KNOWN_PARKINGS;
 pub use resolve_by_person::{Handover, OtherFiles, opened_for};
 
 use std::{collections::HashMap, path::Path};
