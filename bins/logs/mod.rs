@@ -23,7 +23,10 @@ use arborist_core::{
     settings::Settings,
     workspace::Workspace,
 };
-use clap::{Parser, ValueEnum};
+use clap::{
+    Parser,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use self::printer::LogPrinter;
 use crate::{
@@ -86,8 +89,8 @@ pub struct LogsArgs {
     #[arg(value_name = "TASK")]
     task: Option<TaskId>,
     /// Show only this step
-    #[arg(long, value_name = "STEP")]
-    step: Option<LoggedStep>,
+    #[arg(long, value_name = "STEP", value_parser = logged_steps())]
+    step: Option<Step>,
     /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
@@ -99,21 +102,9 @@ pub struct LogsArgs {
     follow: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LoggedStep {
-    Implement,
-    Test,
-    Review,
-}
-
-impl LoggedStep {
-    fn step(self) -> Step {
-        match self {
-            Self::Implement => Step::Implement,
-            Self::Test => Step::Test,
-            Self::Review => Step::Review,
-        }
-    }
+fn logged_steps() -> impl TypedValueParser<Value = Step> {
+    PossibleValuesParser::new(["implement", "test", "review"])
+        .try_map(|name| name.parse().map_err(|()| "no such step"))
 }
 
 /// The logs that are asked for.
@@ -192,10 +183,7 @@ impl LogFolders {
 pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
     let (repository, _, settings) = entry::open_with_settings(ui)?;
     let folders = LogFolders::open(repository, settings)?;
-    let selection = Selection {
-        step: args.step.map(LoggedStep::step),
-        attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)),
-    };
+    let selection = Selection { step: args.step, attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)) };
     let run = match &args.scope {
         Some(branch) => Some(require_run(&folders, branch)?),
         None => find_run(&folders),

@@ -35,7 +35,7 @@ pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{GateResults, GitQueue, Handover, OtherFiles, finish_landings, opened_for};
 pub use options::{QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
-pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
+pub use policy::{LandingPolicy, QueueOrder, arrange};
 pub use reasons::{GateFault, HoldReason, WithheldReason};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
 pub use resolver_prompt::{Brief, Resolver};
