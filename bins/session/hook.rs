@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read, Seek, SeekFrom, Write},
+    io::{Read, Write},
     path::Path,
 };
 
@@ -189,15 +189,7 @@ fn interactive() -> arborist_core::name::TaskId {
 
 /// The model and the last message of the agent, from the end of its own transcript.
 fn read_end(path: &Path) -> (Option<String>, Option<String>) {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = safe_files::open(&safe_files::resolved(path))?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_TRANSCRIPT)))?;
-        let mut bytes = Vec::new();
-        file.take(MOST_TRANSCRIPT).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
+    let bytes = safe_files::read_tail(&safe_files::resolved(path), MOST_TRANSCRIPT).unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n').rev();
     let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let (mut model, mut said) = (None, None);

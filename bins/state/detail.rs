@@ -1,9 +1,6 @@
 //! One task in detail: its state, its history, and its failures.
 
-use std::{
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::path::Path;
 
 use arborist_core::{
     git::Repository,
@@ -452,11 +449,7 @@ fn is_unfinished(
 
 /// The last line of a log that is text. Events of agents are not, nor are prompts and headings.
 fn last_line(path: &Path) -> Option<String> {
-    let mut file = safe_files::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let bytes = safe_files::read_tail(path, TAIL).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let is_text = !["{", "===", "> "].iter().any(|start| last.starts_with(start));

@@ -7,7 +7,8 @@ mod refs;
 mod sessions;
 mod worktrees;
 
-pub(super) use files::{measure, size_of};
+pub(super) use files::measure;
+pub use files::size_of;
 pub(super) use refs::Refs;
 pub(super) use sessions::SessionBranchProof;
 pub(super) use worktrees::{content_of, find_going_on};
