@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{EarlierFailures, GardenerError, Selection, TypedOptions, refuse_reverted},
+    gardener::{GardenerError, Selection, TypedOptions, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -154,8 +154,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let failed = if args.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
-    let wish = Selection { only: vec![task], failed, ..Selection::default() };
+    let wish = Selection { only: vec![task], retry_failed: args.retry_failed, ..Selection::default() };
     approve_and_remember(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
     let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::Exit,
     gardener::{
-        EarlierFailures, GardenerError, KeepGoing, Selection, TypedOptions, find_due_phase, refuse_reverted,
-        refuse_waiting, wanted,
+        GardenerError, Selection, TypedOptions, find_due_phase, refuse_reverted, refuse_waiting, wanted,
     },
     history::State,
     name::TaskId,
@@ -217,8 +216,8 @@ impl GardenerArgs {
             selection: Selection {
                 only: self.only.clone(),
                 until: self.until.clone(),
-                keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
-                failed: if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep },
+                keep_going: self.keep_going,
+                retry_failed: self.retry_failed,
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
             has_borrowed_branch: self.give_back,
@@ -244,7 +243,7 @@ impl Stuck {
     /// The tasks that have failed and are not tried again.
     fn find(plan: &Plan, progress: &Progress<'_>, selection: &Selection) -> Self {
         let mut stuck = Self(HashSet::new());
-        if selection.failed == EarlierFailures::Keep {
+        if !selection.retry_failed {
             let has_failed = |task: &&Task| {
                 progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed)
             };

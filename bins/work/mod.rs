@@ -13,7 +13,7 @@ use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest, WorkerName},
     failure::{Exit, Failure},
-    gardener::{EarlierFailures, KeepGoing, Selection, refuse_reverted, wanted},
+    gardener::{Selection, refuse_reverted, wanted},
     git::{CloneDepth, Network, Repository},
     history::{Run, State},
     name::{BranchName, TaskId},
@@ -209,8 +209,8 @@ impl WorkArgs {
         }
         request.shared_through = Some(self.remote.clone());
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
-        let failed = if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
-        request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
+        request.selection =
+            Selection { keep_going: true, retry_failed: self.retry_failed, ..Selection::default() };
         request.tree = request.tree.or_else(|| self.plan.clone());
         Ok(request)
     }

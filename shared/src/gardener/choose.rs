@@ -17,30 +17,10 @@ pub struct Selection {
     pub only: Vec<TaskId>,
     /// Nothing after this task or phase in the order of the plan.
     pub until: Option<TaskId>,
-    /// Whether to continue with other tasks when one fails.
-    pub keeps_going: KeepGoing,
-    /// What to do with tasks that have failed before.
-    pub failed: EarlierFailures,
-}
-
-/// Whether other tasks are started after one has failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum KeepGoing {
-    /// No other task is started.
-    #[default]
-    No,
-    /// Tasks that do not depend on it are still started.
-    Yes,
-}
-
-/// What to do with tasks that have failed before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum EarlierFailures {
-    /// They stay failed.
-    #[default]
-    Keep,
-    /// They are reset and done again.
-    Retry,
+    /// Whether tasks that do not depend on a failed one are still started.
+    pub keep_going: bool,
+    /// Whether tasks that have failed before are reset and done again.
+    pub retry_failed: bool,
 }
 
 impl Selection {

@@ -12,8 +12,7 @@ use std::{
 };
 
 use super::{
-    GardenerError, KeepGoing, Selection, Summary, TaskCheckout, Unlanded, choose::Pick,
-    outcome::explain_ticket,
+    GardenerError, Selection, Summary, TaskCheckout, Unlanded, choose::Pick, outcome::explain_ticket,
 };
 use crate::{
     agent::limits::Spent,
@@ -158,7 +157,7 @@ impl<'scope> WorkState<'scope, '_, '_> {
     }
 
     pub(super) fn halt_unless_kept_going(&mut self) {
-        if self.selection.keeps_going == KeepGoing::No {
+        if !self.selection.keep_going {
             self.halt(Stop::NoMore);
         }
     }

@@ -9,9 +9,7 @@ use super::{
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{
-        EarlierFailures, GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted,
-    },
+    gardener::{GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted},
     git::Repository,
     history::Run,
     message::visible,
@@ -268,7 +266,7 @@ impl OpenRun {
         let Ok((_, run)) = self.scan_recorded_now() else { return false };
         let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
-        selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)
+        !selection.retry_failed && wanted(&planned.plan, selection).iter().any(needs_retry)
     }
 }
 

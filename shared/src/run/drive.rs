@@ -107,12 +107,10 @@ impl OpenRun {
         let listener = &mut *monitor.listener;
         if self.is_new_run(run) {
             let worker = self.remote_work.as_ref().map(|remote_work| remote_work.worker());
-            let sandbox = match self.options.sandbox.is_missing() {
-                true => start::SandboxSupport::Missing,
-                false => start::SandboxSupport::Present,
-            };
+            let is_sandbox_missing = self.options.sandbox.is_missing();
             let body = tests.followed_by(Protection::new(&self.settings, &[]).quoted());
-            for path in start::write_start(recorder, planned.file.as_ref(), worker, sandbox, body)? {
+            for path in start::write_start(recorder, planned.file.as_ref(), worker, is_sandbox_missing, body)?
+            {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.warn_of_unread_lines(planned, listener);

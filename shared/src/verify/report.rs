@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Signatures, VerifyRange};
+use super::VerifyRange;
 use crate::{
     failure::{Exit, Explain, Explanation},
     git::GitError,
@@ -140,11 +140,11 @@ pub struct OutsideCommit {
 }
 
 impl Verification {
-    pub(super) fn new(range: &VerifyRange, signatures: Signatures) -> Self {
+    pub(super) fn new(range: &VerifyRange, signed: bool) -> Self {
         Self {
             range: range.shown.clone(),
             head: range.to,
-            signed: signatures == Signatures::Required,
+            signed,
             tasks: Vec::new(),
             problems: Vec::new(),
             not_checked: Vec::new(),
