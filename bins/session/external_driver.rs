@@ -9,9 +9,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId, TaskId},
     plan::Plan,
-    process::FileLock,
     progress::{PlanMarks, Progress},
-    run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
         SessionVerdict, SessionWriter, StoredRecord,
@@ -23,6 +21,7 @@ use super::{
     commit_turn::SessionMark,
     document::RecordedDocument,
     open::{JsonArgs, OpenSessions, open},
+    resume::lock,
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
@@ -202,9 +201,7 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
 /// Ends a paused or killed run, so that nothing waits for it. Its branch and its records stay.
 fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mut Ui) -> Outcome {
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
-    let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
-    let lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_branch(&opened.repository, &lock, branch)?;
+    let _lock = lock(&opened.repository, branch)?;
     refuse_ended(newest)?;
     if args.result == Some(ResultWord::Complete) {
         let words =

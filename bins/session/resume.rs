@@ -11,7 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::{FileLock, shell_word},
-    run::{bring_file, recover_branch, replay_only_error},
+    run::{bring_file, lock_branch, replay_only_error},
     safe_files,
     session::{
         DamagedRecord, Driver, Record, RecordKind, Resumed, SessionEnd, SessionError, SessionState,
@@ -379,7 +379,5 @@ fn plan_has_changed(
 
 /// Takes the lock of a branch's run, so that none starts while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
-    let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
-    recover_branch(repository, &lock, branch)?;
-    Ok(lock)
+    lock_branch(repository, branch, "git arborist session", None)
 }

@@ -92,7 +92,7 @@ pub(super) fn recover_repository(
 ///
 /// Everything is looked for each time. Whether a driver died is known only to the first command after the crash, and that
 /// command may have worked on another branch, where it repaired nothing of this one.
-pub fn recover_branch(
+pub(super) fn recover_branch(
     repository: &Repository,
     lock: &FileLock,
     branch: &BranchName,
