@@ -5,7 +5,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{plain_text, visible},
+    message::{plain_line, visible},
     name::TaskId,
     queue::{
         Handover, LoggedOutcome, OtherFiles, Queue, QueueEvent, QueueReport, StoredTicket, Ticket,
@@ -166,7 +166,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
-            ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
+            ui.warn(&plain_line(&format!("not resolved yet: {}", left.join(", "))));
             ui.hint("remove the conflict markers there, then run the same command again; for deleted or binary files, run 'git add' or 'git rm'");
         }
         // Reported before, with a hint.
@@ -183,7 +183,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
 /// they know.
 fn warn_of_other_files(args: &ResolveArgs, site: &OpenQueue, may_land: bool, others: &[String], ui: &mut Ui) {
     let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
-    ui.warn(&plain_text(&words).replace('\n', " "));
+    ui.warn(&plain_line(&words));
     let into = into_option(args);
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
     let when = if may_land { "" } else { "when the run has ended, " };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use arborist_core::{
     git::MergeConflict,
-    message::plain_text,
+    message::{plain_line, plain_text},
     name::{Oid, TaskId},
     queue::{
         ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, TicketState, describe_broken,
@@ -114,7 +114,7 @@ fn what_happened(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
     };
-    plain_text(&text).replace('\n', " ")
+    plain_line(&text)
 }
 
 /// Prints the events of drains to standard error. An outcome is not repeated: a landing that is tried again may end in
@@ -196,8 +196,7 @@ fn print_event(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) 
 
 /// The conflicts, and the commands with which to continue by hand.
 fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> String {
-    let full_text =
-        conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
+    let full_text = conflicts.iter().map(|conflict| format!("  {}", plain_line(&conflict.message)));
     let commands = [
         format!("  inspect it:    {}", site.command(&format!("status {task}"))),
         format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),

@@ -225,8 +225,8 @@ impl TaskDocument {
             forks: node.history.map(|history| texts(&history.forks)).unwrap_or_default(),
             trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
             history: view
-                .options
-                .with_history
+                .args
+                .history
                 .then(|| node.history.map(|history| events(&history.events)).unwrap_or_default()),
         }
     }

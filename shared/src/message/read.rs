@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     Key, Message, Status, Subject, Trailers,
     nearest::nearest,
-    plain_text,
+    plain_line,
     recognise::{claims_to_be_ours, looks_ours},
 };
 
@@ -405,7 +405,7 @@ fn split_trailer(line: &str) -> Option<(&str, &str)> {
 
 /// Foreign text in one of our messages: plain and short.
 fn shown(text: &str) -> String {
-    let plain = plain_text(text).replace('\n', " ");
+    let plain = plain_line(text);
     if plain.chars().count() <= 60 {
         return plain;
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     git::RefMove,
     history::Event,
-    message::{Body, Key, Status, SubjectParts, plain_text},
+    message::{Body, Key, Status, SubjectParts, plain_line, plain_text},
     name::{Attempt, Oid, TaskId},
     record::{IndexUpdate, PreparedCommit, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
@@ -221,7 +221,7 @@ pub fn sign_by_agent(
 /// Makes foreign text a value for trailers and records: one line, never empty.
 #[must_use]
 pub fn value_of(text: Option<&str>) -> String {
-    let line = plain_text(text.unwrap_or_default()).replace('\n', " ");
+    let line = plain_line(text.unwrap_or_default());
     let cut: String = line.trim().chars().take(LONGEST_VALUE).collect();
     match cut.trim() {
         "" => UNKNOWN.to_owned(),

@@ -18,7 +18,7 @@ use self::{landing::GateResultList, steps::ProtectedSince};
 use crate::{
     git::{Config, GitError, Merge, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
-    message::{self, MessageReading, Status, first_of, plain_text},
+    message::{self, MessageReading, Status, first_of, plain_line, plain_text},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -392,8 +392,8 @@ impl Verifier<'_> {
             commit: commit.id,
             branch: run.scope.branch.clone(),
             subject: subject_of(commit),
-            changed: merge.changed.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
-            protected: merge.protected.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
+            changed: merge.changed.iter().map(|path| plain_line(path)).collect(),
+            protected: merge.protected.iter().map(|path| plain_line(path)).collect(),
         });
     }
 

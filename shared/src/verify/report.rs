@@ -8,7 +8,7 @@ use crate::{
     failure::{Exit, Explain, Explanation},
     git::GitError,
     history::HistoryError,
-    message::plain_text,
+    message::plain_line,
     name::{BranchName, Oid, SessionId, TaskId},
     queue::QueueError,
     session::SessionError,
@@ -159,12 +159,12 @@ impl Verification {
         commit: Option<Oid>,
         words: impl AsRef<str>,
     ) {
-        let problem = plain_text(words.as_ref()).replace('\n', " ");
+        let problem = plain_line(words.as_ref());
         self.problems.push(VerifyProblem { check, task: task.cloned(), commit, problem });
     }
 
     pub(super) fn unchecked(&mut self, check: VerifyCheck, task: Option<&TaskId>, why: impl AsRef<str>) {
-        let reason = plain_text(why.as_ref()).replace('\n', " ");
+        let reason = plain_line(why.as_ref());
         self.not_checked.push(Unchecked { check, task: task.cloned(), reason, refs: None, unrecorded: None });
     }
 
