@@ -28,6 +28,15 @@ fn name_scope(error: HistoryError) -> Failure {
     Failure::from(error).hint(format!("or name the branch of the run with: --scope {branch}"))
 }
 
+/// The hint for an unknown name: the nearest known one, or else `all`, which says how to see them.
+pub(crate) fn hint_nearest<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    all: impl Into<String>,
+) -> String {
+    nearest(name, known).map_or_else(|| all.into(), |meant| format!("did you mean '{meant}'?"))
+}
+
 /// The error if there is neither the branch nor a run of it.
 pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
     let branch = &run.scope.branch;

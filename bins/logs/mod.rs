@@ -15,7 +15,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     history::{CommitSource, Run},
-    message::{Step, nearest},
+    message::Step,
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
     process::Cancel,
@@ -323,10 +323,8 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
     }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
-    Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint("see all tasks with: git arborist state"),
-    })
+    let known = known.iter().map(TaskId::as_str);
+    Ok(failure.hint(scope::hint_nearest(task.as_str(), known, "see all tasks with: git arborist state")))
 }
 
 /// The run here, if it can be read: the logs of one that cannot be read are shown, too.

@@ -150,11 +150,12 @@ impl OpenQueue {
     /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
     /// for which it is. `verb` is the verb of the command that failed.
     pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
+        let result = if verb == "resolve" { "there is nothing to resolve" } else { "it is no longer queued" };
         let log = show::entries(self, None).unwrap_or_default();
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
-            let words = format!("'{task}' has already landed{commit}, so it is no longer queued");
+            let words = format!("'{task}' has already landed{commit}, so {result}");
             return Failure::new(Exit::No, words);
         }
         let words = QueueError::NotQueued { task: task.clone() }.to_string();

@@ -51,7 +51,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     for one in &mut stored {
         one.ticket.update_state(&site.repository, &run, elsewhere.as_ref())?;
     }
-    let mut listed = listed(stored, &landed(&run));
+    let mut listed = listed(stored, &run.landed_tasks());
     for Listed { ticket, advice, .. } in &mut listed {
         *advice = find_advice(site, &run, ticket)?;
     }
@@ -73,10 +73,6 @@ fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
     };
     let branch = site.repository.find_branch(&ticket.into)?;
     Ok(branch.map(|branch| site.repository.is_ancestor(commit, branch)).transpose()?.unwrap_or(false))
-}
-
-fn landed(run: &Run) -> HashSet<TaskId> {
-    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Lists tickets.

@@ -20,7 +20,7 @@ use arborist_core::{
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Repository},
     history::{ReadAhead, Run, State, TaskHistory},
-    message::{nearest, visible},
+    message::visible,
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     process::{Cancel, shell_word},
@@ -467,10 +467,8 @@ impl StateView<'_> {
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));
         let known = self.progress.nodes().iter().map(|node| node.id.as_str());
-        Err(match nearest(unknown.as_str(), known) {
-            Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-            None => failure.hint(format!("see all tasks with: git arborist state{}", self.args.selection())),
-        })
+        let all = format!("see all tasks with: git arborist state{}", self.args.selection());
+        Err(failure.hint(scope::hint_nearest(unknown.as_str(), known, all)))
     }
 
     fn show(&self, ui: &mut Ui, kind: Kind) -> Outcome {

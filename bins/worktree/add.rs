@@ -6,7 +6,6 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{GitError, UncommittedPath},
     history::{CommitSource, Run},
-    message::nearest,
     name::{Oid, TaskId},
     plan::{Plan, configured_plan_path, find_plans},
     safe_files,
@@ -91,13 +90,10 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     }
     let failure = Failure::new(Exit::No, format!("there is no task '{task}' in the plan '{path}'"));
     let all_the_same = "for a task that is not in the plan, use --unplanned";
-    Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?\n{all_the_same}")),
-        None => {
-            let scope = scope::option(&opened.repository, &opened.scope.branch);
-            failure.hint(format!("see all tasks with: git arborist state{scope}\n{all_the_same}"))
-        }
-    })
+    let scope = scope::option(&opened.repository, &opened.scope.branch);
+    let all = format!("see all tasks with: git arborist state{scope}");
+    let hint = scope::hint_nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str()), all);
+    Err(failure.hint(format!("{hint}\n{all_the_same}")))
 }
 
 /// The plan in the checkout, if it can be read.

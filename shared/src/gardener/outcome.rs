@@ -16,14 +16,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             (format!("the gate '{}' failed: {}", failing.gate.name, failing.why), false)
         }
-        TicketOutcome::Red { failing, with } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            let gate = &failing.gate.name;
-            (
-                format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", ")),
-                false,
-            )
-        }
+        TicketOutcome::Red { failing, with } => (queue::fails_together(&failing.gate.name, with), false),
         TicketOutcome::FailsOnTarget { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
             (format!("the gate '{}' also fails without the task{place}", failing.gate.name), true)

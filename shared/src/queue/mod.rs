@@ -22,6 +22,7 @@ mod target;
 mod ticket;
 mod ticket_facts;
 
+pub(crate) use advice::fails_together;
 pub use advice::{LandingCommand, describe_broken, describe_conflicts};
 pub use backend::{
     EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries, RememberedResults,

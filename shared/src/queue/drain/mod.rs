@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::{
     Failing, Gate, GateVerdict, LandingPolicy, LandingStep, LoggedOutcome, Merged, Published, QueueBackend,
     QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket, TicketOutcome, TicketState,
-    arrange, policy::batch_size,
+    arrange, fails_together, policy::batch_size,
 };
 use crate::{
     git::MergeConflict,
@@ -525,12 +525,7 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
             TicketOutcome::Waiting { reason: format!("a fix: the gate '{gate}' failed") }
         }
         TicketState::Red { gate, with, .. } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            let reason = format!(
-                "a fix: it passes the gate '{gate}' by itself, but not together with {}",
-                with.join(", ")
-            );
-            TicketOutcome::Waiting { reason }
+            TicketOutcome::Waiting { reason: format!("a fix: {}", fails_together(gate, with)) }
         }
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
