@@ -147,7 +147,7 @@ pub(super) fn commit_turn(
     let delivery = StagedCommit { tree, tip: head, changes: &changes, index };
     let pipeline = session_writer.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
-        entry: (!changes.is_empty()).then(|| commit_of(reported, &pipeline, &changes).entry()),
+        entry: (!changes.is_empty()).then(|| commit_of(reported, &pipeline, &changes)),
         turn: Turn { not_committed: already_changed(&left_out), ..turn_of(reported, &changes) },
         transcript: None,
     };

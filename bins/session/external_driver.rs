@@ -94,16 +94,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     let (branch, base) = place(repository)?;
     let session = args.id.clone().unwrap_or_else(|| new_session(base));
     let mark = SessionMark::new(&branch, &session);
-    let start = SessionStart {
-        repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
-        plan: None,
-        pipeline: args.pipeline.clone(),
-        driver: Driver::Other,
-        options: BTreeMap::new(),
-        withheld: Vec::new(),
-        forked_from: None,
-        offline: false,
-    };
+    let start = session_start(repository, branch, base, &args.pipeline);
     let session_writer = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
     // Changes that exist now are the user's, and belong to no turn.
     if repository.worktree.is_some() {
@@ -113,6 +104,25 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         ui.line(session.as_str());
     }
     print_newest(&session_writer, &args.json, ui)
+}
+
+/// The start of a session of another driver, which begins at `base`.
+pub(super) fn session_start(
+    repository: &Repository,
+    branch: BranchName,
+    base: Oid,
+    pipeline: &str,
+) -> SessionStart {
+    SessionStart {
+        repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
+        plan: None,
+        pipeline: pipeline.to_owned(),
+        driver: Driver::Other,
+        options: BTreeMap::new(),
+        withheld: Vec::new(),
+        forked_from: None,
+        offline: false,
+    }
 }
 
 /// Prints the newest record, if requested.
