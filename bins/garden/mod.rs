@@ -14,7 +14,9 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_prompts},
+    gardening::{
+        GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_prompts, watch_signals,
+    },
     ui::Ui,
 };
 
@@ -76,7 +78,7 @@ pub struct GardenArgs {
 pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let single = args.message.clone().map(SingleTask::Words);
     let request = RunRequest { single, ..args.common.request() };
-    let mut opened = open(request, ui)?;
+    let mut opened = open(request, watch_signals(), ui)?;
     let run = opened.scan_recorded()?;
     let planned = match &args.message {
         Some(words) => opened.plan_of_words(&run, words)?,

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::Exit,
     gardener::{
-        GardenerError, Selection, TypedOptions, find_due_phase, refuse_reverted, refuse_waiting, wanted,
+        GardenerError, Selection, TypedOptions, due, find_due_phase, refuse_reverted, refuse_waiting, wanted,
     },
     history::State,
     name::TaskId,
     plan::{Plan, Task},
     progress::{NodeProgress, PlanMarks, Progress},
     queue::LandingPolicy,
-    run::{CallSource, LaneRequest, Planned, RunRequest},
+    run::{CallSource, LaneRequest, RunRequest},
 };
 use clap::Parser;
 
@@ -21,7 +21,7 @@ use crate::{
     entry::Outcome,
     gardening::{
         GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_phase_forecast,
-        print_prompts, release_branch_here,
+        print_prompts, release_branch_here, watch_signals,
     },
     ui::Ui,
 };
@@ -225,15 +225,6 @@ impl GardenerArgs {
             ..self.common.request()
         }
     }
-
-    /// The tasks for which there is something to do: work, or a landing.
-    fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Selection) -> Vec<&'a Task> {
-        let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
-            Some(State::Failed) => self.retry_failed,
-            _ => progress.is_left(&task.id),
-        };
-        wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
-    }
 }
 
 /// Tasks that a run does not start, because they have failed or wait for one that has; and their phases.
@@ -289,7 +280,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
 }
 
 fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
-    let mut opened = open(args.request(), ui)?;
+    let mut opened = open(args.request(), watch_signals(), ui)?;
     let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     if let Some(answer) = planned.find_merged_answer() {
@@ -307,7 +298,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     selection.refuse_empty(&planned.plan)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
-    let due = args.due(&planned, &progress, &selection);
+    let due = due(&planned.plan, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     if !selection.only.is_empty() {
         refuse_waiting(&due, &progress).map_err(|error| opened.with_hints(error))?;

@@ -134,9 +134,9 @@ impl GardeningArgs {
 }
 
 /// Opens a run in the current repository.
-pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure> {
+pub(crate) fn open(request: RunRequest, cancel: Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
     let (repository, config) = crate::entry::open_repository(ui)?;
-    OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
+    OpenRun::open(request, RunHost { repository, config, cancel, clock: clock::now })
 }
 
 /// Asks the user to approve the commands that come from files of the repository, and remembers the options as approved.

@@ -13,14 +13,14 @@ use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest, WorkerName},
     failure::{Exit, Failure},
-    gardener::{Selection, refuse_reverted, wanted},
+    gardener::{self, Selection, refuse_reverted},
     git::{CloneDepth, Network, Repository},
-    history::{Run, State},
+    history::Run,
     name::{BranchName, TaskId},
     plan::Task,
     process::Cancel,
     progress::{PlanMarks, Progress},
-    run::{DEFAULT_REMOTE, LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
+    run::{DEFAULT_REMOTE, LaneRequest, Planned, RunRequest, SharedWork},
     safe_files,
 };
 use clap::{Args, Parser, Subcommand};
@@ -28,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     catalog, clock,
     entry::{self, Outcome},
-    gardening::{GardeningArgs, Reporter, approve_and_remember, watch_signals},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, open, watch_signals},
     numbers::positive,
     ui::Ui,
 };
@@ -329,7 +329,7 @@ fn try_work(
     joined: &mut Joined,
     ui: &mut Ui,
 ) -> Result<Option<Exit>, Failure> {
-    let mut opened = open(request, cancel, ui)?;
+    let mut opened = open(request.clone(), cancel.clone(), ui)?;
     let shared = SharedWork::find(&opened.repository, &opened.settings, &args.remote, clock::now)?;
     if opened.branch != *shared.run() {
         let words =
@@ -372,18 +372,10 @@ fn try_work(
 /// The tasks for which there is something to do.
 fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
     let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
-    let mut due = wanted(&planned.plan, &Selection::default());
-    due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
-        Some(State::Failed) => args.retry_failed,
-        _ => progress.is_left(&task.id),
-    });
+    let selection = Selection { retry_failed: args.retry_failed, ..Selection::default() };
+    let due = gardener::due(&planned.plan, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     Ok(due)
-}
-
-fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
-    let (repository, config) = entry::open_repository(ui)?;
-    OpenRun::open(request.clone(), RunHost { repository, config, cancel: cancel.clone(), clock: clock::now })
 }
 
 /// Clones a repository into a folder of the current one, unless that exists, and makes it the current one.

@@ -55,6 +55,17 @@ pub fn wanted<'a>(plan: &'a Plan, selection: &Selection) -> Vec<&'a Task> {
     order
 }
 
+/// The selected tasks for which there is something to do: work, or a landing.
+#[must_use]
+pub fn due<'a>(plan: &'a Plan, progress: &Progress<'_>, selection: &Selection) -> Vec<&'a Task> {
+    let mut due = wanted(plan, selection);
+    due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
+        Some(State::Failed) => selection.retry_failed,
+        _ => progress.is_left(&task.id),
+    });
+    due
+}
+
 /// Whether `named` is the task itself or a phase that contains it.
 fn is_below(plan: &Plan, task: &Task, named: &TaskId) -> bool {
     let parent = |task: &&Task| task.parent.as_ref().and_then(|parent| plan.find(parent));

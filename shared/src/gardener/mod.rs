@@ -38,9 +38,10 @@ mod work_state;
 
 pub use advice::continue_in_lane;
 pub use baseline_test::{
-    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed,
+    Baseline, BaselineGuard, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, create_baseline_log,
+    has_passed,
 };
-pub use choose::{Selection, left_over, wanted};
+pub use choose::{Selection, due, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, LandingDelay, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};

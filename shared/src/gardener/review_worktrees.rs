@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources},
+    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources, create_baseline_log},
     git::Repository,
     mutex::MutexExt,
     name::{BranchName, Oid},
@@ -15,7 +15,6 @@ use crate::{
         ReviewPlaces, TestTally,
     },
     process::Cancel,
-    record::create_baseline_log,
     settings::Settings,
     worktree::{Pool, Scratch, WorktreeError, WorktreeOptions, run_variables},
 };
@@ -184,9 +183,7 @@ impl RunResources<'_> {
     }
 
     fn create_baseline_log(&self, base: Oid) -> Result<String, GardenerError> {
-        let log_dir = &self.context.options.log_dir;
-        let created = create_baseline_log(&self.context.home, log_dir, &base.short());
-        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
+        create_baseline_log(&self.context.home, &self.context.options.log_dir, &base.short())
     }
 
     fn test_base(
@@ -222,20 +219,8 @@ impl RunResources<'_> {
         lanes.pool.refresh(&scratch, base, &lanes.queue.merge.keep)?;
         let place = scratch.repository.clone();
         let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
-        let probe = Probe {
-            command,
-            dir: &scratch.path,
-            places: vec![&place],
-            sandbox: &self.context.options.sandbox,
-            config_guard: &self.context.config_guard,
-            environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
-            limits: self.context.options.test_limits(),
-            log: self.context.home.join(log),
-            secrets: &self.context.secrets,
-            cancel: &self.context.cancel,
-            learns: false,
-            may_leave_sandbox: false,
-        };
+        let environment = run_variables(repo, &self.context.identity.run, session, &scratch.path);
+        let probe = Probe::after_agents(&self.context, command, &scratch.path, &place, environment, log);
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
         baseline
