@@ -115,9 +115,9 @@ pub(crate) fn hint_without_run(
     let is_usual = option(repository, &run.scope.branch).is_empty();
     let workspace = Workspace::load(repository, settings, &Cancel::new()).ok();
     let apart = workspace
-        .and_then(|workspace| find_last_session_branch(&workspace, repository, settings).ok().flatten());
+        .and_then(|workspace| find_last_session_run(&workspace, repository, settings).ok().flatten());
     match apart.filter(|_| is_usual && run.start.is_none()) {
-        Some(branch) => hint_session_branch(again, &branch),
+        Some(scope) => hint_session_branch(again, &scope.branch),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
     }
 }
@@ -127,16 +127,7 @@ pub(crate) fn hint_session_branch(again: &str, branch: &BranchName) -> String {
     format!("the last session has its own branch; for that session, run: {again} --scope {branch}")
 }
 
-/// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
-pub(crate) fn find_last_session_branch(
-    workspace: &Workspace,
-    repository: &Repository,
-    settings: &Settings,
-) -> Result<Option<BranchName>, Failure> {
-    Ok(find_last_session_run(workspace, repository, settings)?.map(|scope| scope.branch))
-}
-
-/// The run of that session.
+/// The run of the last session with its own branch. Other branches never affect the state of this one.
 pub(crate) fn find_last_session_run(
     workspace: &Workspace,
     repository: &Repository,
@@ -229,8 +220,8 @@ fn detached(
     error: HistoryError,
 ) -> Failure {
     let failure = name_scope(error);
-    match find_last_session_branch(workspace, repository, settings) {
-        Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
+    match find_last_session_run(workspace, repository, settings) {
+        Ok(Some(last)) => failure.hint(format!("see the run of the last session: --scope {}", last.branch)),
         _ => failure,
     }
 }

@@ -95,17 +95,17 @@ impl OpenQueue {
                 // A session that has not done the task yet has to be continued first.
                 let workspace = Workspace::load(&self.repository, &settings, &Cancel::new()).ok();
                 let find = |workspace: Workspace| {
-                    scope::find_last_session_branch(&workspace, &self.repository, &settings).ok()
+                    scope::find_last_session_run(&workspace, &self.repository, &settings).ok()
                 };
                 let apart = workspace.and_then(find).flatten();
-                let has_it = |branch: &BranchName| {
-                    let tip = self.repository.find_branch(branch).ok().flatten();
-                    let scope = RunScope { branch: branch.clone(), tip };
+                let has_it = |scope: &RunScope| {
+                    let tip = self.repository.find_branch(&scope.branch).ok().flatten();
+                    let scope = RunScope { branch: scope.branch.clone(), tip };
                     let run = Run::scan(&self.repository, scope, CommitSource::Cached);
                     run.is_ok_and(|run| run.find(task).is_some())
                 };
-                match apart.filter(|branch| self.scope_option().is_empty() && !has_it(branch)) {
-                    Some(branch) => {
+                match apart.filter(|scope| self.scope_option().is_empty() && !has_it(scope)) {
+                    Some(RunScope { branch, .. }) => {
                         let next = "git arborist gardener --session-branch";
                         format!("the last session works on '{branch}'; to continue it, run: {next}")
                     }

@@ -263,9 +263,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && view.args.scope.is_none()
         && kind == Kind::Text
-        && let Some(branch) = scope::find_last_session_branch(&workspace, &repository, &settings)?
+        && let Some(last) = scope::find_last_session_run(&workspace, &repository, &settings)?
     {
-        ui.hint(&scope::hint_session_branch("git arborist state", &branch));
+        ui.hint(&scope::hint_session_branch("git arborist state", &last.branch));
     }
     Ok(if view.args.exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }

@@ -144,7 +144,7 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let is_run = |task: &TaskId| {
             let has_failed = progress.find(task).is_some_and(|found| found.state == State::Failed);
-            progress.is_left(task) && !(has_failed && !selection.retry_failed)
+            progress.is_left(task) && (selection.retry_failed || !has_failed)
         };
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| is_run(task)) {
             if let Some(work) = self.find_own_work(worktree)? {
