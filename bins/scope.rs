@@ -28,6 +28,15 @@ fn name_scope(error: HistoryError) -> Failure {
     Failure::from(error).hint(format!("or name the branch of the run with: --scope {branch}"))
 }
 
+/// The hint for an unknown name: the nearest known one, or else `all`, which says how to see them.
+pub(crate) fn hint_nearest<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    all: impl Into<String>,
+) -> String {
+    nearest(name, known).map_or_else(|| all.into(), |meant| format!("did you mean '{meant}'?"))
+}
+
 /// The error if there is neither the branch nor a run of it.
 pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
     let branch = &run.scope.branch;
@@ -106,9 +115,9 @@ pub(crate) fn hint_without_run(
     let is_usual = option(repository, &run.scope.branch).is_empty();
     let workspace = Workspace::load(repository, settings, &Cancel::new()).ok();
     let apart = workspace
-        .and_then(|workspace| find_last_session_branch(&workspace, repository, settings).ok().flatten());
+        .and_then(|workspace| find_last_session_run(&workspace, repository, settings).ok().flatten());
     match apart.filter(|_| is_usual && run.start.is_none()) {
-        Some(branch) => hint_session_branch(again, &branch),
+        Some(scope) => hint_session_branch(again, &scope.branch),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
     }
 }
@@ -118,16 +127,7 @@ pub(crate) fn hint_session_branch(again: &str, branch: &BranchName) -> String {
     format!("the last session has its own branch; for that session, run: {again} --scope {branch}")
 }
 
-/// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
-pub(crate) fn find_last_session_branch(
-    workspace: &Workspace,
-    repository: &Repository,
-    settings: &Settings,
-) -> Result<Option<BranchName>, Failure> {
-    Ok(find_last_session_run(workspace, repository, settings)?.map(|scope| scope.branch))
-}
-
-/// The run of that session.
+/// The run of the last session with its own branch. Other branches never affect the state of this one.
 pub(crate) fn find_last_session_run(
     workspace: &Workspace,
     repository: &Repository,
@@ -171,7 +171,7 @@ pub(crate) fn find_shown(
     match last {
         Some(last) => {
             let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
-            Ok(if has_plan_of(repository, settings, run)? { last } else { here })
+            Ok(if has_plan_of(repository, settings, &run)? { last } else { here })
         }
         None => Ok(here),
     }
@@ -192,7 +192,7 @@ pub(crate) fn find_merged(
             // A run that is not clear is not shown instead of this one.
             Err(_) => continue,
         };
-        if run.has_session_branch() && has_plan_of(repository, settings, run)? {
+        if run.has_session_branch() && has_plan_of(repository, settings, &run)? {
             return Ok(Some(scope));
         }
     }
@@ -200,21 +200,17 @@ pub(crate) fn find_merged(
 }
 
 /// Whether a run was frozen with the tasks of the plan in this checkout. True if there is none.
-fn has_plan_of(repository: &Repository, settings: &Settings, run: Run) -> Result<bool, Failure> {
+fn has_plan_of(repository: &Repository, settings: &Settings, run: &Run) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);
     let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
     let Some((bytes, path)) = now else {
         return Ok(true);
     };
-    let Some(frozen) = run.start.and_then(|start| start.plan) else {
+    let Some(before) = Plan::read_frozen(repository, run.frozen_plan())?.transpose()? else {
         return Ok(false);
     };
-    let Some(before) = repository.find_blob(frozen.blob)? else {
-        return Ok(false);
-    };
-    let (before, now) = (Plan::read(&frozen.path, &before)?, Plan::read(&path, &bytes)?);
-    Ok(difference(&before, &now).is_empty())
+    Ok(difference(&before, &Plan::read(&path, &bytes)?).is_empty())
 }
 
 fn detached(
@@ -224,8 +220,8 @@ fn detached(
     error: HistoryError,
 ) -> Failure {
     let failure = name_scope(error);
-    match find_last_session_branch(workspace, repository, settings) {
-        Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
+    match find_last_session_run(workspace, repository, settings) {
+        Ok(Some(last)) => failure.hint(format!("see the run of the last session: --scope {}", last.branch)),
         _ => failure,
     }
 }

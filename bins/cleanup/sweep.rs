@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use arborist_core::{
     cleanup::{
-        CleanupOptions, CleanupOutcome, CleanupPlan, CleanupRules, CleanupVerdict, Mode, Reclaimed, Remotes,
-        Sweep, Topic, UnsavedPolicy, refuse_unknown_names,
+        CleanupOptions, CleanupOutcome, CleanupPlan, CleanupRules, CleanupVerdict, Mode, Reclaimed, Sweep,
+        Topic, UnsavedPolicy, refuse_unknown_names,
     },
     failure::{Exit, Failure},
     git::{Network, Repository, has_skipped_refs},
@@ -99,7 +99,7 @@ impl SweepArgs {
             rules: rules.clone(),
             topics: self.topics(),
             names: self.names.clone(),
-            remotes: if self.remote { Remotes::Cleaned } else { Remotes::Left },
+            cleans_remotes: self.remote,
             network: Network { silence: settings.network_silence(), cancel: Cancel::new() },
             log_dir: settings.general.log_dir.clone(),
             report_dir: settings.general.report_dir.clone(),

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{EarlierFailures, GardenerError, Selection, TypedOptions, refuse_reverted},
+    gardener::{GardenerError, Selection, TypedOptions, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -14,7 +14,9 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_prompts},
+    gardening::{
+        GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_prompts, watch_signals,
+    },
     ui::Ui,
 };
 
@@ -76,7 +78,7 @@ pub struct GardenArgs {
 pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let single = args.message.clone().map(SingleTask::Words);
     let request = RunRequest { single, ..args.common.request() };
-    let mut opened = open(request, ui)?;
+    let mut opened = open(request, watch_signals(), ui)?;
     let run = opened.scan_recorded()?;
     let planned = match &args.message {
         Some(words) => opened.plan_of_words(&run, words)?,
@@ -143,19 +145,18 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Err(opened.with_hints(GardenerError::not_ready(&task, &waits, &progress)));
     }
     opened.inherit_options(&planned, &run)?;
-    if args.common.is_dry_run() {
+    if args.common.dry_run {
         opened.require_repositories(&planned)?;
         opened.require_pathspecs(&planned)?;
         if let Some(task) = node.planned {
             print_forecast(ui, &opened.options, task)?;
-            if args.common.is_verbose() {
+            if args.common.verbose {
                 print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }
         }
         return Ok(Exit::Done);
     }
-    let failed = if args.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
-    let wish = Selection { only: vec![task], failed, ..Selection::default() };
+    let wish = Selection { only: vec![task], retry_failed: args.retry_failed, ..Selection::default() };
     approve_and_remember(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
     let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;

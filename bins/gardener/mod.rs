@@ -5,15 +5,14 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::Exit,
     gardener::{
-        EarlierFailures, GardenerError, KeepGoing, Selection, TypedOptions, find_due_phase, refuse_reverted,
-        refuse_waiting, wanted,
+        GardenerError, Selection, TypedOptions, due, find_due_phase, refuse_reverted, refuse_waiting, wanted,
     },
     history::State,
     name::TaskId,
     plan::{Plan, Task},
     progress::{NodeProgress, PlanMarks, Progress},
     queue::LandingPolicy,
-    run::{CallSource, LaneRequest, Planned, RunRequest},
+    run::{CallSource, LaneRequest, RunRequest},
 };
 use clap::Parser;
 
@@ -22,7 +21,7 @@ use crate::{
     entry::Outcome,
     gardening::{
         GardeningArgs, Reporter, approve_and_remember, open, print_forecast, print_phase_forecast,
-        print_prompts, release_branch_here,
+        print_prompts, release_branch_here, watch_signals,
     },
     ui::Ui,
 };
@@ -217,23 +216,14 @@ impl GardenerArgs {
             selection: Selection {
                 only: self.only.clone(),
                 until: self.until.clone(),
-                keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
-                failed: if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep },
+                keep_going: self.keep_going,
+                retry_failed: self.retry_failed,
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
             has_borrowed_branch: self.give_back,
             is_resumed: self.resumed,
             ..self.common.request()
         }
-    }
-
-    /// The tasks for which there is something to do: work, or a landing.
-    fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Selection) -> Vec<&'a Task> {
-        let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
-            Some(State::Failed) => self.retry_failed,
-            _ => progress.is_left(&task.id),
-        };
-        wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
     }
 }
 
@@ -244,7 +234,7 @@ impl Stuck {
     /// The tasks that have failed and are not tried again.
     fn find(plan: &Plan, progress: &Progress<'_>, selection: &Selection) -> Self {
         let mut stuck = Self(HashSet::new());
-        if selection.failed == EarlierFailures::Keep {
+        if !selection.retry_failed {
             let has_failed = |task: &&Task| {
                 progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed)
             };
@@ -290,7 +280,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
 }
 
 fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
-    let mut opened = open(args.request(), ui)?;
+    let mut opened = open(args.request(), watch_signals(), ui)?;
     let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     if let Some(answer) = planned.find_merged_answer() {
@@ -308,7 +298,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     selection.refuse_empty(&planned.plan)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
-    let due = args.due(&planned, &progress, &selection);
+    let due = due(&planned.plan, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     if !selection.only.is_empty() {
         refuse_waiting(&due, &progress).map_err(|error| opened.with_hints(error))?;
@@ -317,7 +307,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     if !opened.has_no_task_left {
         opened.inherit_options(&planned, &run)?;
     }
-    if args.common.is_dry_run() {
+    if args.common.dry_run {
         opened.require_repositories(&planned)?;
         opened.require_pathspecs(&planned)?;
         let mut stuck = Stuck::find(&planned.plan, &progress, &selection);
@@ -345,7 +335,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => {
                     print_forecast(ui, &opened.options, task)?;
-                    if args.common.is_verbose() {
+                    if args.common.verbose {
                         print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
                     }
                 }

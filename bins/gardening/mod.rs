@@ -88,10 +88,10 @@ pub(crate) struct GardeningArgs {
     yes: bool,
     /// Show what would run without running it
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Also print a line for each step and each commit; with --dry-run, the prompts
     #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
+    pub(crate) verbose: bool,
     /// Print only failures, the summary of a run that did not succeed, and the commands that --yes approves
     #[arg(short, long)]
     quiet: bool,
@@ -131,20 +131,12 @@ impl GardeningArgs {
             single: None,
         }
     }
-
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
-    pub(crate) fn is_verbose(&self) -> bool {
-        self.verbose
-    }
 }
 
 /// Opens a run in the current repository.
-pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure> {
+pub(crate) fn open(request: RunRequest, cancel: Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
     let (repository, config) = crate::entry::open_repository(ui)?;
-    OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
+    OpenRun::open(request, RunHost { repository, config, cancel, clock: clock::now })
 }
 
 /// Asks the user to approve the commands that come from files of the repository, and remembers the options as approved.

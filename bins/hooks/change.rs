@@ -22,36 +22,11 @@ use crate::{entry::Outcome, ui::Ui};
 
 const BINARY: &str = "git-arborist-hooks";
 
-/// What to do with a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Apply,
-    Show,
-}
-
-/// How much is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
-    Normal,
-    Quiet,
-}
-
 /// The options.
 #[derive(Debug)]
 pub(super) struct HookOptions {
-    names: Vec<HookEvent>,
-    mode: Mode,
-    reporter: Voice,
-}
-
-impl HookOptions {
-    pub(super) fn new(names: Vec<HookEvent>, typed: &Manner) -> Self {
-        Self {
-            names,
-            mode: if typed.dry_run { Mode::Show } else { Mode::Apply },
-            reporter: if typed.quiet { Voice::Quiet } else { Voice::Normal },
-        }
-    }
+    pub(super) names: Vec<HookEvent>,
+    pub(super) manner: Manner,
 }
 
 pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
@@ -74,7 +49,7 @@ pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
         plans.extend((!old.steps.is_empty()).then_some(old));
     }
     carry_out(&plans, options, &repository, ui)?;
-    if options.reporter == Voice::Normal {
+    if !options.manner.quiet {
         plans.iter().flat_map(|plan| &plan.notes).for_each(|note| ui.hint(note));
     }
     Ok(Exit::Done)
@@ -94,7 +69,7 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
         let binary = Quoted::path(&own_path(agent::BINARY)?);
         if agent::plan(&repository, SettingsRequest::Uninstall, &binary)?.is_some() {
             change_agent(SettingsRequest::Uninstall, options, ui)?;
-        } else if options.mode == Mode::Apply {
+        } else if !options.manner.dry_run {
             agent::stop_hiding(&repository)?;
         }
     }
@@ -111,7 +86,8 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     let repository = Repository::discover()?;
     let binary = Quoted::path(&own_path(agent::BINARY)?);
     let step = agent::plan(&repository, wish, &binary)?;
-    if let (Some(step), Mode::Apply) = (&step, options.mode) {
+    let is_dry_run = options.manner.dry_run;
+    if let Some(step) = step.as_ref().filter(|_| !is_dry_run) {
         plan::apply(step, &repository)?;
         match (wish, step) {
             (SettingsRequest::Install, _) => agent::hide(&repository)?,
@@ -119,16 +95,16 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
             (SettingsRequest::Uninstall, _) => {}
         }
     }
-    if (wish, options.mode) == (SettingsRequest::Uninstall, Mode::Apply) {
+    if wish == SettingsRequest::Uninstall && !is_dry_run {
         agent::stop_hiding(&repository)?;
     }
-    if options.reporter == Voice::Quiet {
+    if options.manner.quiet {
         return Ok(Exit::Done);
     }
-    let done = match (&step, options.mode) {
-        (None, _) => "nothing to do".to_owned(),
-        (Some(step), Mode::Show) => format!("would {step}"),
-        (Some(step), Mode::Apply) => step.done(),
+    let done = match &step {
+        None => "nothing to do".to_owned(),
+        Some(step) if is_dry_run => format!("would {step}"),
+        Some(step) => step.done(),
     };
     ui.line(&visible(&format!("claude: {done}")));
     if wish == SettingsRequest::Install && step.is_some() {
@@ -147,16 +123,18 @@ fn carry_out(
         let name = plan.event.as_str();
         let mut lines: Vec<String> = Vec::new();
         for step in &plan.steps {
-            if options.mode == Mode::Apply {
+            let what = if options.manner.dry_run {
+                format!("would {step}")
+            } else {
                 plan::apply(step, repository)?;
-            }
-            let what = if options.mode == Mode::Show { format!("would {step}") } else { step.done() };
+                step.done()
+            };
             lines.push(format!("{name}: {what}"));
         }
         if lines.is_empty() && plan.left.is_empty() {
             lines.push(format!("{name}: nothing to do"));
         }
-        if options.reporter == Voice::Normal {
+        if !options.manner.quiet {
             lines.iter().for_each(|line| ui.line(&visible(line)));
         }
     }

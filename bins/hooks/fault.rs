@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{Fault, plain_text},
+    message::{Fault, plain_line},
 };
 
 const MAX_SHOWN: usize = 5;
@@ -45,7 +45,7 @@ pub(crate) fn more_than(reported: usize, faults: &[Fault]) -> Option<String> {
 
 /// A line of foreign text, without control characters.
 pub(super) fn shown(line: &str) -> String {
-    let plain = plain_text(line).replace('\n', " ");
+    let plain = plain_line(line);
     match plain.char_indices().nth(LONGEST_FAULT) {
         Some((end, _)) => format!("{}…", &plain[..end]),
         None => plain,

@@ -146,14 +146,14 @@ pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
     }
     match args.action {
         Action::Install(args) => {
-            let options = HookOptions::new(args.names, &args.manner);
+            let options = HookOptions { names: args.names, manner: args.manner };
             match args.agent {
                 Some(Agent::Claude) => change::change_agent(SettingsRequest::Install, &options, ui),
                 None => change::install(&options, ui),
             }
         }
         Action::Uninstall(args) => {
-            let options = HookOptions::new(args.names, &args.manner);
+            let options = HookOptions { names: args.names, manner: args.manner };
             match args.agent {
                 Some(Agent::Claude) => change::change_agent(SettingsRequest::Uninstall, &options, ui),
                 None => change::uninstall(&options, ui),
@@ -180,7 +180,8 @@ pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
 
 /// Installs the hooks that make sense here, as `git arborist hooks install` does.
 pub(crate) fn install(ui: &mut Ui) -> Outcome {
-    change::install(&HookOptions::new(Vec::new(), &Manner { dry_run: false, quiet: false }), ui)
+    let manner = Manner { dry_run: false, quiet: false };
+    change::install(&HookOptions { names: Vec::new(), manner }, ui)
 }
 
 /// Whether the hooks that make sense here are all in place.

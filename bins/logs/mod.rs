@@ -15,7 +15,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     history::{CommitSource, Run},
-    message::{Step, nearest},
+    message::Step,
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
     process::Cancel,
@@ -23,7 +23,10 @@ use arborist_core::{
     settings::Settings,
     workspace::Workspace,
 };
-use clap::{Parser, ValueEnum};
+use clap::{
+    Parser,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use self::printer::LogPrinter;
 use crate::{
@@ -86,8 +89,8 @@ pub struct LogsArgs {
     #[arg(value_name = "TASK")]
     task: Option<TaskId>,
     /// Show only this step
-    #[arg(long, value_name = "STEP")]
-    step: Option<LoggedStep>,
+    #[arg(long, value_name = "STEP", value_parser = logged_steps())]
+    step: Option<Step>,
     /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
@@ -99,21 +102,9 @@ pub struct LogsArgs {
     follow: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LoggedStep {
-    Implement,
-    Test,
-    Review,
-}
-
-impl LoggedStep {
-    fn step(self) -> Step {
-        match self {
-            Self::Implement => Step::Implement,
-            Self::Test => Step::Test,
-            Self::Review => Step::Review,
-        }
-    }
+fn logged_steps() -> impl TypedValueParser<Value = Step> {
+    PossibleValuesParser::new(["implement", "test", "review"])
+        .try_map(|name| Step::of_word(&name).ok_or("no such step"))
 }
 
 /// The logs that are asked for.
@@ -192,10 +183,7 @@ impl LogFolders {
 pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
     let (repository, _, settings) = entry::open_with_settings(ui)?;
     let folders = LogFolders::open(repository, settings)?;
-    let selection = Selection {
-        step: args.step.map(LoggedStep::step),
-        attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)),
-    };
+    let selection = Selection { step: args.step, attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)) };
     let run = match &args.scope {
         Some(branch) => Some(require_run(&folders, branch)?),
         None => find_run(&folders),
@@ -335,10 +323,8 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
     }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
-    Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint("see all tasks with: git arborist state"),
-    })
+    let known = known.iter().map(TaskId::as_str);
+    Ok(failure.hint(scope::hint_nearest(task.as_str(), known, "see all tasks with: git arborist state")))
 }
 
 /// The run here, if it can be read: the logs of one that cannot be read are shown, too.
@@ -363,11 +349,7 @@ fn require_run(folders: &LogFolders, branch: &BranchName) -> Result<Run, Failure
 
 /// The tasks in the plan and the history of a run, as far as they can be read.
 fn tasks_of_run(repository: &Repository, run: &Run) -> Vec<TaskId> {
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let plan = frozen.and_then(|plan| {
-        let bytes = repository.find_blob(plan.blob).ok().flatten()?;
-        Plan::read(&plan.path, &bytes).ok()
-    });
+    let plan = Plan::read_frozen(repository, run.frozen_plan()).ok().flatten().and_then(Result::ok);
     let planned = plan.into_iter().flat_map(|plan| plan.tasks).map(|task| task.id);
     run.tasks.iter().map(|task| task.id.clone()).chain(planned).collect()
 }

@@ -7,7 +7,7 @@ use arborist_core::{
     gardener::{GardenerError, find_lost_branches},
     git::Merge,
     history::{CommitSource, HandMerge, Run, RunScope, State},
-    message::{Status, nearest},
+    message::Status,
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::{FileLock, shell_word},
@@ -413,10 +413,8 @@ impl TicketMaker<'_> {
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());
         let known = planned.chain(self.run.tasks.iter().map(|history| history.id.as_str()));
-        failure.hint(match nearest(task.as_str(), known) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => format!("see all tasks with: git arborist state{}", self.site.scope_option()),
-        })
+        let all = format!("see all tasks with: git arborist state{}", self.site.scope_option());
+        failure.hint(scope::hint_nearest(task.as_str(), known, all))
     }
 
     /// The error for a complete task that was done on the run's own branch.

@@ -108,23 +108,11 @@ pub struct ConflictDocument {
     /// git's own sentence.
     pub message: String,
     /// The version of the merge base.
-    pub base: Option<VersionDocument>,
+    pub base: Option<Version>,
     /// On the target.
-    pub ours: Option<VersionDocument>,
+    pub ours: Option<Version>,
     /// On the task's branch.
-    pub theirs: Option<VersionDocument>,
-}
-
-/// One version of a file.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct VersionDocument {
-    /// Its path.
-    pub path: String,
-    /// Its mode.
-    pub mode: String,
-    /// The blob.
-    pub id: String,
+    pub theirs: Option<Version>,
 }
 
 /// The result of a landing.
@@ -256,20 +244,13 @@ fn details(state: &TicketState) -> (Option<String>, Option<GateDocument>, Vec<Co
 
 impl ConflictDocument {
     fn new(conflict: &MergeConflict) -> Self {
-        let version = |version: &Option<Version>| {
-            version.as_ref().map(|version| VersionDocument {
-                path: version.path.clone(),
-                mode: version.mode.clone(),
-                id: version.id.to_string(),
-            })
-        };
         Self {
             kind: conflict.kind.as_str().to_owned(),
             paths: conflict.paths.clone(),
             message: conflict.message.clone(),
-            base: version(&conflict.base),
-            ours: version(&conflict.ours),
-            theirs: version(&conflict.theirs),
+            base: conflict.base.clone(),
+            ours: conflict.ours.clone(),
+            theirs: conflict.theirs.clone(),
         }
     }
 }

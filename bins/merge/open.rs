@@ -95,17 +95,17 @@ impl OpenQueue {
                 // A session that has not done the task yet has to be continued first.
                 let workspace = Workspace::load(&self.repository, &settings, &Cancel::new()).ok();
                 let find = |workspace: Workspace| {
-                    scope::find_last_session_branch(&workspace, &self.repository, &settings).ok()
+                    scope::find_last_session_run(&workspace, &self.repository, &settings).ok()
                 };
                 let apart = workspace.and_then(find).flatten();
-                let has_it = |branch: &BranchName| {
-                    let tip = self.repository.find_branch(branch).ok().flatten();
-                    let scope = RunScope { branch: branch.clone(), tip };
+                let has_it = |scope: &RunScope| {
+                    let tip = self.repository.find_branch(&scope.branch).ok().flatten();
+                    let scope = RunScope { branch: scope.branch.clone(), tip };
                     let run = Run::scan(&self.repository, scope, CommitSource::Cached);
                     run.is_ok_and(|run| run.find(task).is_some())
                 };
-                match apart.filter(|branch| self.scope_option().is_empty() && !has_it(branch)) {
-                    Some(branch) => {
+                match apart.filter(|scope| self.scope_option().is_empty() && !has_it(scope)) {
+                    Some(RunScope { branch, .. }) => {
                         let next = "git arborist gardener --session-branch";
                         format!("the last session works on '{branch}'; to continue it, run: {next}")
                     }
@@ -150,11 +150,12 @@ impl OpenQueue {
     /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
     /// for which it is. `verb` is the verb of the command that failed.
     pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
+        let result = if verb == "resolve" { "there is nothing to resolve" } else { "it is no longer queued" };
         let log = show::entries(self, None).unwrap_or_default();
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
-            let words = format!("'{task}' has already landed{commit}, so it is no longer queued");
+            let words = format!("'{task}' has already landed{commit}, so {result}");
             return Failure::new(Exit::No, words);
         }
         let words = QueueError::NotQueued { task: task.clone() }.to_string();
@@ -268,10 +269,6 @@ impl OpenQueue {
 
     /// The plan that the run was frozen with.
     pub(super) fn plan(&self, run: &Run) -> Result<Option<Plan>, Failure> {
-        let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else {
-            return Ok(None);
-        };
-        let bytes = self.repository.find_blob(frozen.blob)?;
-        Ok(bytes.map(|bytes| Plan::read(&frozen.path, &bytes)).transpose()?)
+        Ok(Plan::read_frozen(&self.repository, run.frozen_plan())?.transpose()?)
     }
 }

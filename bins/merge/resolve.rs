@@ -5,12 +5,9 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{plain_text, visible},
+    message::{plain_line, visible},
     name::TaskId,
-    queue::{
-        Handover, LoggedOutcome, OtherFiles, Queue, QueueEvent, QueueReport, StoredTicket, Ticket,
-        TicketOutcome,
-    },
+    queue::{Handover, OtherFiles, Queue, QueueEvent, QueueReport, StoredTicket, Ticket, TicketOutcome},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +17,6 @@ use super::{
     document::RunDocument,
     open::OpenQueue,
     run::{LandingCall, end_session_after, lock_run, report_notices},
-    show,
     words::OutcomeReporter,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -48,7 +44,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let (task, landing) = (&args.task, &args.landing);
     let site = OpenQueue::open_to_land(&landing.scope, ui)?;
     let Some(StoredTicket { ticket, .. }) = site.store().find(&site.scope.branch, task)? else {
-        return Err(nothing_to_resolve(&site, task)?);
+        return Err(site.not_queued("resolve", task));
     };
     require_target(&site, args, &ticket)?;
     let cancel = watch_signals();
@@ -93,21 +89,6 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let landed = Some(RunDocument::new(&site, &report));
     print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
     Ok(call.exit_after(&report))
-}
-
-/// The error for a task that is not queued: it has landed, or was never queued.
-fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
-    let last = show::entries(site, None)?.into_iter().find(|entry| entry.task == *task);
-    Ok(match last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
-        Some(entry) => {
-            let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
-            Failure::new(
-                Exit::No,
-                format!("'{task}' has already landed{commit}, so there is nothing to resolve"),
-            )
-        }
-        None => site.not_queued("resolve", task),
-    })
 }
 
 /// Refuses another target than the run's own branch, unless the command line names it: anyone who can write a ref can
@@ -166,7 +147,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
-            ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
+            ui.warn(&plain_line(&format!("not resolved yet: {}", left.join(", "))));
             ui.hint("remove the conflict markers there, then run the same command again; for deleted or binary files, run 'git add' or 'git rm'");
         }
         // Reported before, with a hint.
@@ -183,7 +164,7 @@ fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut
 /// they know.
 fn warn_of_other_files(args: &ResolveArgs, site: &OpenQueue, may_land: bool, others: &[String], ui: &mut Ui) {
     let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
-    ui.warn(&plain_text(&words).replace('\n', " "));
+    ui.warn(&plain_line(&words));
     let into = into_option(args);
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
     let when = if may_land { "" } else { "when the run has ended, " };

@@ -5,7 +5,6 @@ use std::{collections::HashSet, time::Duration};
 use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
-    gardener::GardenerError,
     git::take_notices,
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
@@ -17,7 +16,7 @@ use arborist_core::{
         GET_BACK, Gate, LandingPolicy, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome, TicketState,
     },
-    run::{Continuation, recover_branch, require_given, test_approval},
+    run::{Continuation, lock_branch, require_given, test_approval},
     sandbox::Sandbox,
     session::{
         DraftRecord, Driver, RecordKind, RecordedOptions, SessionEnd, SessionError, SessionReader,
@@ -407,11 +406,7 @@ pub(super) fn report_notices(ui: &mut Ui) {
 
 /// Takes the run's lock, so that no run works in the checkout of its branch meanwhile.
 pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
-    let branch = &site.scope.branch;
-    let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
-        .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_branch(&site.repository, &lock, branch)?;
-    Ok(lock)
+    lock_branch(&site.repository, &site.scope.branch, "git arborist merge", None)
 }
 
 /// Ends the session if its last task has just landed.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use arborist_core::{
     failure::{Exit, Failure},
     history::{CommitSource, Run, RunScope},
-    message::plain_text,
+    message::{plain_line, plain_text},
     name::TaskId,
     queue::{
         LogEntry, LoggedOutcome, OtherRun, QueueClaim, StoredTicket, Target, Ticket, TicketState,
@@ -51,7 +51,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     for one in &mut stored {
         one.ticket.update_state(&site.repository, &run, elsewhere.as_ref())?;
     }
-    let mut listed = listed(stored, &landed(&run));
+    let mut listed = listed(stored, &run.landed_tasks());
     for Listed { ticket, advice, .. } in &mut listed {
         *advice = find_advice(site, &run, ticket)?;
     }
@@ -73,10 +73,6 @@ fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
     };
     let branch = site.repository.find_branch(&ticket.into)?;
     Ok(branch.map(|branch| site.repository.is_ancestor(commit, branch)).transpose()?.unwrap_or(false))
-}
-
-fn landed(run: &Run) -> HashSet<TaskId> {
-    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Lists tickets.
@@ -147,7 +143,7 @@ fn cells(listed: &Listed) -> [String; 6] {
         clock::ago(ticket.added),
         reason.clone().unwrap_or_default(),
     ];
-    cells.map(|cell| plain_text(&cell).replace('\n', " "))
+    cells.map(|cell| plain_line(&cell))
 }
 
 /// `merge status`.
@@ -298,19 +294,18 @@ fn tone(state: &TicketState) -> Tone {
 }
 
 fn details(listed: &Listed) -> Vec<String> {
-    let one_line = |text: &str| plain_text(text).replace('\n', " ");
     let mut lines = Vec::new();
     match &listed.ticket.state {
         TicketState::Conflict { conflicts, .. } => {
             for conflict in conflicts {
-                lines.push(format!("  {}", one_line(&conflict.message)));
+                lines.push(format!("  {}", plain_line(&conflict.message)));
                 for (side, version) in [
                     ("base", &conflict.base),
                     (listed.ticket.into.as_str(), &conflict.ours),
                     (listed.ticket.task.as_str(), &conflict.theirs),
                 ] {
                     let Some(version) = version else { continue };
-                    let path = one_line(&version.path);
+                    let path = plain_line(&version.path);
                     lines.push(format!("    {side:<6} {} {} {path}", version.mode, version.id));
                 }
             }
@@ -321,7 +316,7 @@ fn details(listed: &Listed) -> Vec<String> {
         _ => {}
     }
     let tries = listed.ticket.tries.iter().enumerate();
-    lines.extend(tries.map(|(n, tried)| format!("  attempt {}: {}", n + 1, one_line(tried))));
+    lines.extend(tries.map(|(n, tried)| format!("  attempt {}: {}", n + 1, plain_line(tried))));
     lines
 }
 
@@ -394,7 +389,7 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         let commit = entry.commit.map(|commit| commit.short()).unwrap_or_default();
         let when = clock::ago(entry.time);
         let cells = [entry.task.to_string(), outcome_word(entry).to_owned(), commit, when, more_words(entry)];
-        cells.map(|cell| plain_text(&cell).replace('\n', " "))
+        cells.map(|cell| plain_line(&cell))
     };
     let rows: Vec<[String; 5]> = entries.iter().map(cells).collect();
     let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
@@ -424,5 +419,5 @@ fn log_line(entry: &LogEntry) -> String {
     let words = more_words(entry);
     let words = if words.is_empty() { words } else { format!(": {words}") };
     let line = format!("{} {} {}{commit}{words}", clock::ago(entry.time), entry.task, outcome_word(entry));
-    plain_text(&line).replace('\n', " ")
+    plain_line(&line)
 }

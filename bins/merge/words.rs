@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use arborist_core::{
     git::MergeConflict,
-    message::plain_text,
+    message::{plain_line, plain_text},
     name::{Oid, TaskId},
     queue::{
         ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, TicketState, describe_broken,
-        describe_conflicts, describe_gating,
+        describe_conflicts,
     },
 };
 
@@ -114,7 +114,7 @@ fn what_happened(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
     };
-    plain_text(&text).replace('\n', " ")
+    plain_line(&text)
 }
 
 /// Prints the events of drains to standard error. An outcome is not repeated: a landing that is tried again may end in
@@ -187,21 +187,16 @@ fn print_event(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) 
                 _ => line,
             }
         }
-        QueueEvent::Gating { gate, tested, is_repeated } => {
-            plain_text(&describe_gating(gate, tested, *is_repeated))
+        QueueEvent::Note { words, .. } | QueueEvent::Foreign(ForeignCommits { words, .. }) => {
+            plain_text(words)
         }
-        QueueEvent::Resolving { task, attempt } => {
-            format!("an agent is resolving the conflict of {task} (attempt {attempt})")
-        }
-        QueueEvent::Note { words } | QueueEvent::Foreign(ForeignCommits { words, .. }) => plain_text(words),
     };
     ui.err(&format!("{line}\n"));
 }
 
 /// The conflicts, and the commands with which to continue by hand.
 fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> String {
-    let full_text =
-        conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
+    let full_text = conflicts.iter().map(|conflict| format!("  {}", plain_line(&conflict.message)));
     let commands = [
         format!("  inspect it:    {}", site.command(&format!("status {task}"))),
         format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),
@@ -210,87 +205,46 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     full_text.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
-/// The groups of the summary, in the order in which it names them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum OutcomeGroup {
-    Landed,
-    Parked,
-    NoChange,
-    NotChosen,
-    Red,
-    FailsOnTarget,
-    Broken,
-    Blocked,
-    Conflict,
-    Escalated,
-    Withdrawn,
-    Lost,
-    Reverted,
-    /// It failed a gate in an earlier drain, and was not tried in this one.
-    RedEarlier,
-    Waiting,
-}
-
-impl OutcomeGroup {
-    fn of(ticket: &Ticket, outcome: &TicketOutcome) -> Self {
-        match outcome {
-            TicketOutcome::Landed { .. } => Self::Landed,
-            TicketOutcome::Parked { .. } => Self::Parked,
-            TicketOutcome::NoChange => Self::NoChange,
-            TicketOutcome::NotChosen { .. } => Self::NotChosen,
-            TicketOutcome::Conflict { escalated: true, .. } if ticket.failed_resolution().is_some() => {
-                Self::Red
-            }
-            TicketOutcome::Conflict { escalated: true, .. } => Self::Escalated,
-            TicketOutcome::Conflict { .. } => Self::Conflict,
-            TicketOutcome::Withdrawn => Self::Withdrawn,
-            TicketOutcome::Red { .. } => Self::Red,
-            TicketOutcome::FailsOnTarget { .. } => Self::FailsOnTarget,
-            TicketOutcome::Broken { .. } => Self::Broken,
-            TicketOutcome::Blocked { .. } => Self::Blocked,
-            TicketOutcome::Lost => Self::Lost,
-            TicketOutcome::Reverted(_) => Self::Reverted,
-            TicketOutcome::Waiting { .. } if matches!(ticket.state, TicketState::Red { .. }) => {
-                Self::RedEarlier
-            }
-            TicketOutcome::Waiting { .. } => Self::Waiting,
+/// The group of the summary that an outcome belongs to: its place in the summary, and its label.
+fn group_of(ticket: &Ticket, outcome: &TicketOutcome) -> (u8, &'static str) {
+    match outcome {
+        TicketOutcome::Landed { .. } => (0, "landed"),
+        TicketOutcome::Parked { .. } => (1, "parked"),
+        TicketOutcome::NoChange => (2, "unchanged"),
+        TicketOutcome::NotChosen { .. } => (3, "not chosen"),
+        TicketOutcome::Conflict { escalated: true, .. } if ticket.failed_resolution().is_some() => {
+            (4, "failed a gate")
         }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Landed => "landed",
-            Self::Parked => "parked",
-            Self::NoChange => "unchanged",
-            Self::NotChosen => "not chosen",
-            Self::Red => "failed a gate",
-            Self::FailsOnTarget => "waiting for a gate that fails on the target too",
-            Self::Broken => "waiting for a gate that could not run",
-            Self::Blocked => "blocked",
-            Self::Conflict => "conflict",
-            Self::Escalated => "in conflict",
-            Self::Withdrawn => "withdrawn",
-            Self::Lost => "lost",
-            Self::Reverted => "reverted",
-            Self::RedEarlier => "failed a gate earlier",
-            Self::Waiting => "waiting",
+        TicketOutcome::Red { .. } => (4, "failed a gate"),
+        TicketOutcome::FailsOnTarget { .. } => (5, "waiting for a gate that fails on the target too"),
+        TicketOutcome::Broken { .. } => (6, "waiting for a gate that could not run"),
+        TicketOutcome::Blocked { .. } => (7, "blocked"),
+        TicketOutcome::Conflict { escalated: false, .. } => (8, "conflict"),
+        TicketOutcome::Conflict { .. } => (9, "in conflict"),
+        TicketOutcome::Withdrawn => (10, "withdrawn"),
+        TicketOutcome::Lost => (11, "lost"),
+        TicketOutcome::Reverted(_) => (12, "reverted"),
+        // It was not tried in this drain.
+        TicketOutcome::Waiting { .. } if matches!(ticket.state, TicketState::Red { .. }) => {
+            (13, "failed a gate earlier")
         }
+        TicketOutcome::Waiting { .. } => (14, "waiting"),
     }
 }
 
 /// The result of a drain, in one line.
 pub(super) fn summary(report: &QueueReport) -> String {
-    let mut groups: BTreeMap<OutcomeGroup, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(u8, &str), Vec<&str>> = BTreeMap::new();
     for (ticket, outcome) in &report.outcomes {
-        groups.entry(OutcomeGroup::of(ticket, outcome)).or_default().push(ticket.task.as_str());
+        groups.entry(group_of(ticket, outcome)).or_default().push(ticket.task.as_str());
     }
     if groups.is_empty() {
         return "nothing to land".into();
     }
-    let part = |(group, tasks): (&OutcomeGroup, &Vec<&str>)| {
-        format!("{} {} ({})", tasks.len(), group.label(), tasks.join(", "))
-    };
-    let parts: Vec<String> = groups.iter().map(part).collect();
+    let parts: Vec<String> = groups
+        .iter()
+        .map(|((_, label), tasks)| format!("{} {label} ({})", tasks.len(), tasks.join(", ")))
+        .collect();
     let runs = match report.gate_runs {
         0 => String::new(),
         1 => "; 1 gate run".into(),

@@ -89,10 +89,9 @@ fn refuse_other_plan(sources: &PlanSources, frozen: &str) -> Failure {
 
 /// The plan of the run, and its path from the top of the repository.
 fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<(String, Plan)>, Failure> {
-    let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(None) };
-    let bytes = repository.find_blob(frozen.blob)?;
-    let plan = bytes.and_then(|bytes| Plan::read(&frozen.path, &bytes).ok());
-    Ok(plan.map(|plan| (frozen.path.clone(), plan)))
+    let frozen = run.frozen_plan();
+    let plan = Plan::read_frozen(repository, frozen)?.and_then(Result::ok);
+    Ok(frozen.map(|frozen| frozen.path.clone()).zip(plan))
 }
 
 /// Whether a task of the run is the one that the plan has under this id. In another file than the run's, it has to

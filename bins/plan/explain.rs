@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{nearest, visible},
+    message::visible,
     name::TaskId,
     plan::{Basis, Plan, WaitReason},
     process::shell_word,
@@ -16,6 +16,7 @@ use super::{Format, text};
 use crate::{
     document,
     entry::Outcome,
+    scope::hint_nearest,
     ui::{Tone, Ui},
 };
 
@@ -109,8 +110,6 @@ fn unknown(plan: &Plan, id: &str, specs: &[PathBuf]) -> Failure {
     let specs: String =
         specs.iter().map(|spec| format!(" {}", shell_word(&spec.to_string_lossy()))).collect();
     let failure = Failure::new(Exit::No, format!("there is no task '{id}' in the plan"));
-    match nearest(id, plan.tasks.iter().map(|task| task.id.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint(format!("see all tasks with: git arborist plan{specs}")),
-    }
+    let known = plan.tasks.iter().map(|task| task.id.as_str());
+    failure.hint(hint_nearest(id, known, format!("see all tasks with: git arborist plan{specs}")))
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt::Write};
 
 use arborist_core::{
-    message::plain_text,
+    message::plain_line,
     name::TaskId,
     plan::{Plan, Task},
 };
@@ -45,7 +45,7 @@ fn walk<'a>(plan: &'a Plan, mut visit: impl FnMut(&Step<'a>, usize)) {
 fn label(task: &Task) -> String {
     let name: String = task.name.chars().take(60).collect();
     let text = if task.is_leaf() { format!("{} {name}", task.id) } else { name };
-    plain_text(&text).replace('\n', " ")
+    plain_line(&text)
 }
 
 /// A flowchart for Mermaid.

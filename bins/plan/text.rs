@@ -189,28 +189,9 @@ fn items_without_box(plan: &Plan) -> String {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WavesDocument {
     /// The ids of each wave. It waits only for the waves before it.
-    waves: Vec<Vec<String>>,
+    waves: Vec<Vec<TaskId>>,
     /// Tasks of one wave that name the same file.
-    conflicts: Vec<ConflictDocument>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct ConflictDocument {
-    /// The file, as the tasks name it.
-    file: String,
-    /// The ids of the tasks.
-    tasks: Vec<String>,
-}
-
-impl WavesDocument {
-    fn new(waves: &[Vec<&Task>], conflicts: &[SharedFile]) -> Self {
-        let wave = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.to_string()).collect();
-        let conflict = |conflict: &SharedFile| ConflictDocument {
-            file: conflict.file.clone(),
-            tasks: conflict.tasks.iter().map(ToString::to_string).collect(),
-        };
-        Self { waves: waves.iter().map(wave).collect(), conflicts: conflicts.iter().map(conflict).collect() }
-    }
+    conflicts: Vec<SharedFile>,
 }
 
 /// Prints what can run at once.
@@ -218,7 +199,8 @@ pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
     let waves = plan.waves(|task| task.mark.is_settled());
     let conflicts = plan.conflicts();
     if format == Format::Json {
-        return document::print(ui, &WavesDocument::new(&waves, &conflicts));
+        let ids = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.clone()).collect();
+        return document::print(ui, &WavesDocument { waves: waves.iter().map(ids).collect(), conflicts });
     }
     for (at, wave) in waves.iter().enumerate() {
         ui.line(&ui.paint(Tone::Strong, &format!("wave {}, {}", at + 1, counted(wave.len(), "task"))));

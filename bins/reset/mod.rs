@@ -10,10 +10,10 @@ use arborist_core::{
     message::{Status, SubjectParts},
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Mark, Plan, Task},
-    process::{FileLock, shell_word},
+    process::shell_word,
     queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, UnfinishedAttempt},
-    run::{recover_branch, refuse_in_step},
+    run::{lock_branch, refuse_in_step},
     settings::Settings,
 };
 use clap::Parser;
@@ -86,9 +86,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let words = format!("there is no branch '{}'", scope.branch);
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
     }
-    let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
-    let lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
-    recover_branch(&repository, &lock, &scope.branch)?;
+    let _lock = lock_branch(&repository, &scope.branch, "git arborist reset", None)?;
     // A run may have ended, or a turn may have been finished, since the branch was read.
     let unborn = || GardenerError::Unborn(scope.branch.clone());
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
@@ -289,9 +287,7 @@ fn complete_dependents(repository: &Repository, run: &Run, task: &TaskId) -> Res
 }
 
 fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failure> {
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();
-    Ok(frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok()))
+    Ok(Plan::read_frozen(repository, run.frozen_plan())?.and_then(Result::ok))
 }
 
 /// The error for a task without history: it needs no reset, or the name is wrong.

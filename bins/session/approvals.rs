@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use arborist_core::{
     consent::{self, Consent},
     failure::Failure,
-    git::Repository,
     message::PlanRef,
     name::{BranchName, Oid},
     plan::Plan,
@@ -79,7 +78,7 @@ pub(super) fn require(
     let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
     require_given(repository, resume_options.test.as_ref())?;
     let mut commands = resume_options.approvals.clone();
-    match frozen(repository, plan)? {
+    match Plan::read_frozen(repository, plan)?.transpose()? {
         Some(plan) => {
             commands.extend(resume_options.read()?.commands_to_approve(&settings, &workspace, &plan)?);
         }
@@ -96,12 +95,4 @@ pub(super) fn require(
         commands.extend(WorktreeOptions::new(&here, &Cancel::new()).commands_to_approve());
     }
     Ok(approval::require(repository, &commands, resume_options.consent(), ui)?)
-}
-
-fn frozen(repository: &Repository, plan: Option<&PlanRef>) -> Result<Option<Plan>, Failure> {
-    let Some(PlanRef { path, blob }) = plan else {
-        return Ok(None);
-    };
-    let bytes = repository.find_blob(*blob)?;
-    Ok(bytes.map(|bytes| Plan::read(path, &bytes)).transpose()?)
 }

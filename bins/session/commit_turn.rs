@@ -5,13 +5,12 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::GardenerError,
     git::{NewCommit, OperationInProgress, RefMove, Repository, Signing, TreeChange, WorktreeSnapshot},
     message::visible,
     name::{BranchName, Oid, SessionId},
-    process::{Cancel, FileLock},
+    process::FileLock,
     record::{RunRecorder, StagedCommit, UnfinishedAttempt, repair_index},
-    run::recover_branch,
+    run::lock_branch,
     session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft},
 };
 
@@ -107,11 +106,7 @@ struct Choice {
 /// Locks the branch against other turns. What was read before may be outdated.
 pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
-    let path = repository.run_lock(&branch);
-    let locked = FileLock::take_within(&path, "git arborist session turn", LOCK_TIMEOUT, &Cancel::new());
-    let lock = locked.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_branch(repository, &lock, &branch)?;
-    Ok(lock)
+    lock_branch(repository, &branch, "git arborist session turn", Some(LOCK_TIMEOUT))
 }
 
 /// Commits and records a turn, under the lock of the branch.
@@ -152,7 +147,7 @@ pub(super) fn commit_turn(
     let delivery = StagedCommit { tree, tip: head, changes: &changes, index };
     let pipeline = session_writer.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
-        entry: (!changes.is_empty()).then(|| commit_of(reported, &pipeline, &changes).entry()),
+        entry: (!changes.is_empty()).then(|| commit_of(reported, &pipeline, &changes)),
         turn: Turn { not_committed: already_changed(&left_out), ..turn_of(reported, &changes) },
         transcript: None,
     };

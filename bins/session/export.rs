@@ -20,6 +20,7 @@ use super::{
     document::{ExportDocument, SessionDocument},
     open::{IdArgs, open},
     other_repos::OtherRepos,
+    show::parent_of,
 };
 use crate::{
     document::{self, rfc3339},
@@ -146,12 +147,7 @@ impl TurnExporter<'_> {
 
 /// The lines that a commit added, compared with its first parent.
 fn lines_of(repository: &Repository, commit: Oid) -> Result<Vec<AddedLines>, Failure> {
-    let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
-    let before = match parent {
-        Some(parent) => parent,
-        None => repository.empty_tree()?,
-    };
-    Ok(repository.added_lines(before, commit)?)
+    Ok(repository.added_lines(parent_of(repository, commit)?, commit)?)
 }
 
 /// The schema of the specification 0.1.0 accepts two components only.

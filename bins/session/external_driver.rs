@@ -9,9 +9,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId, TaskId},
     plan::Plan,
-    process::FileLock,
     progress::{PlanMarks, Progress},
-    run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
         SessionVerdict, SessionWriter, StoredRecord,
@@ -23,6 +21,7 @@ use super::{
     commit_turn::SessionMark,
     document::RecordedDocument,
     open::{JsonArgs, OpenSessions, open},
+    resume::lock,
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
@@ -95,16 +94,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     let (branch, base) = place(repository)?;
     let session = args.id.clone().unwrap_or_else(|| new_session(base));
     let mark = SessionMark::new(&branch, &session);
-    let start = SessionStart {
-        repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
-        plan: None,
-        pipeline: args.pipeline.clone(),
-        driver: Driver::Other,
-        options: BTreeMap::new(),
-        withheld: Vec::new(),
-        forked_from: None,
-        offline: false,
-    };
+    let start = session_start(repository, branch, base, &args.pipeline);
     let session_writer = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
     // Changes that exist now are the user's, and belong to no turn.
     if repository.worktree.is_some() {
@@ -114,6 +104,25 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         ui.line(session.as_str());
     }
     print_newest(&session_writer, &args.json, ui)
+}
+
+/// The start of a session of another driver, which begins at `base`.
+pub(super) fn session_start(
+    repository: &Repository,
+    branch: BranchName,
+    base: Oid,
+    pipeline: &str,
+) -> SessionStart {
+    SessionStart {
+        repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
+        plan: None,
+        pipeline: pipeline.to_owned(),
+        driver: Driver::Other,
+        options: BTreeMap::new(),
+        withheld: Vec::new(),
+        forked_from: None,
+        offline: false,
+    }
 }
 
 /// Prints the newest record, if requested.
@@ -202,9 +211,7 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
 /// Ends a paused or killed run, so that nothing waits for it. Its branch and its records stay.
 fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mut Ui) -> Outcome {
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
-    let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
-    let lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_branch(&opened.repository, &lock, branch)?;
+    let _lock = lock(&opened.repository, branch)?;
     refuse_ended(newest)?;
     if args.result == Some(ResultWord::Complete) {
         let words =
@@ -237,10 +244,8 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
 fn is_all_done(repository: &Repository, branch: &BranchName, tip: Oid) -> Result<bool, Failure> {
     let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
     let run = Run::scan(repository, scope, CommitSource::Fresh)?;
-    let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(false) };
-    let Some(bytes) = repository.find_blob(frozen.blob)? else { return Ok(false) };
-    let plan = Plan::read(&frozen.path, &bytes)?;
-    Ok(Progress::new(Some(&plan), &run, PlanMarks::Count).is_done())
+    let plan = Plan::read_frozen(repository, run.frozen_plan())?.transpose()?;
+    Ok(plan.is_some_and(|plan| Progress::new(Some(&plan), &run, PlanMarks::Count).is_done()))
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {

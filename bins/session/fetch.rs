@@ -6,7 +6,6 @@ use arborist_core::{
     message::visible,
     name::BranchName,
     session::{Driver, SessionReader, SessionState, StoredRecord},
-    settings::Settings,
     workspace::{FetchScope, RepoSection, SyncOutcome, Workspace},
     worktree::SESSION_REASON,
 };
@@ -24,8 +23,7 @@ pub(super) fn fetch(
     continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let workspace = Workspace::load(&opened.repository, &settings, &watch_signals())?;
+    let workspace = opened.workspace(&watch_signals())?;
     let mut main = workspace.main().clone();
     if main.remote.is_none() && !is_known {
         main.remote = origin(opened)?;
@@ -85,8 +83,7 @@ pub(super) fn follow(
     continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<bool, Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let workspace = Workspace::load(&opened.repository, &settings, &watch_signals())?;
+    let workspace = opened.workspace(&watch_signals())?;
     let selected: Vec<&StoredRecord> = match id {
         Some(id) => vec![opened.session_list.require(id)?],
         None => opened.session_list.sessions.iter().collect(),

@@ -2,9 +2,8 @@
 //! continues as if there were no hook.
 
 use std::{
-    collections::BTreeMap,
     fs,
-    io::{Read, Seek, SeekFrom, Write},
+    io::{Read, Write},
     path::Path,
 };
 
@@ -16,9 +15,7 @@ use arborist_core::{
     process::FileLock,
     run::refuse_here_in_step,
     safe_files,
-    session::{
-        Driver, RecordKind, RepositoryStart, Resumed, SessionEnd, SessionStart, SessionVerdict, SessionWriter,
-    },
+    session::{RecordKind, Resumed, SessionEnd, SessionVerdict, SessionWriter},
 };
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -26,7 +23,7 @@ use serde_json::Value;
 
 use super::{
     commit_turn::{Amid, SessionMark, TurnScope, commit_turn, lock},
-    external_driver::{append, name_of, place},
+    external_driver::{append, place, session_start},
     turn::ReportedTurn,
 };
 use crate::{clock, document::rfc3339, entry::Outcome};
@@ -153,16 +150,7 @@ fn session_writer(
         }
         return Ok(session_writer);
     }
-    let start = SessionStart {
-        repositories: vec![RepositoryStart { name: name_of(repository), branch, base: head }],
-        plan: None,
-        pipeline: "claude".into(),
-        driver: Driver::Other,
-        options: BTreeMap::new(),
-        withheld: Vec::new(),
-        forked_from: None,
-        offline: false,
-    };
+    let start = session_start(repository, branch, head, "claude");
     Ok(SessionWriter::begin(repository, session.clone(), start, clock::now())?)
 }
 
@@ -189,15 +177,7 @@ fn interactive() -> arborist_core::name::TaskId {
 
 /// The model and the last message of the agent, from the end of its own transcript.
 fn read_end(path: &Path) -> (Option<String>, Option<String>) {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = safe_files::open(&safe_files::resolved(path))?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_TRANSCRIPT)))?;
-        let mut bytes = Vec::new();
-        file.take(MOST_TRANSCRIPT).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
+    let bytes = safe_files::read_tail(&safe_files::resolved(path), MOST_TRANSCRIPT).unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n').rev();
     let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let (mut model, mut said) = (None, None);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Merge, Repository},
-    history::{CommitSource, Event, Run, RunScope, RunStart, TaskState},
+    history::{Event, Run, RunStart, TaskState},
     message::{PlanRef, Status},
     name::{Oid, SessionId, TaskId},
     record::{RunRecorder, TaskEvent},
@@ -33,21 +33,24 @@ impl PastTask {
         let attempt = self.state().attempt;
         let steps = [Status::ImplementPass, Status::TestPass, Status::ReviewApproved];
         let is_passed = |event: &&Event| steps.contains(&event.status()) && event.attempt() == attempt;
-        for entry in self.events.iter().filter(is_passed).filter_map(TaskEvent::repeating) {
-            let tree = recorder.tree();
-            recorder.record(entry, tree)?;
-        }
-        Ok(())
+        repeat(self.events.iter().filter(is_passed), recorder)
     }
 
     /// Records again what had happened to it, with the same messages and without costs.
     pub(super) fn repeat(&self, recorder: &mut RunRecorder<'_>) -> Result<(), Failure> {
-        for entry in self.events.iter().filter_map(TaskEvent::repeating) {
-            let tree = recorder.tree();
-            recorder.record(entry, tree)?;
-        }
-        Ok(())
+        repeat(self.events.iter(), recorder)
     }
+}
+
+fn repeat<'e>(
+    events: impl Iterator<Item = &'e Event>,
+    recorder: &mut RunRecorder<'_>,
+) -> Result<(), Failure> {
+    for entry in events.filter_map(TaskEvent::repeating) {
+        let tree = recorder.tree();
+        recorder.record(entry, tree)?;
+    }
+    Ok(())
 }
 
 /// The state of a session right after a turn.
@@ -113,7 +116,7 @@ pub(super) fn restored_plan(
     moment: &Moment,
 ) -> Result<Option<PlanRef>, Failure> {
     let Some(start) = start_at(opened, newest, moment)? else { return Ok(None) };
-    let later = history.start.as_ref().and_then(|start| start.plan.as_ref());
+    let later = history.frozen_plan();
     let (None, Some(PlanRef { path, .. })) = (&start.plan, later) else { return Ok(start.plan) };
     let blob = opened.repository.find_path(start.accepted, path)?;
     Ok(blob.map(|blob| PlanRef { path: path.clone(), blob }))
@@ -124,8 +127,7 @@ fn start_at(
     newest: &StoredRecord,
     moment: &Moment,
 ) -> Result<Option<RunStart>, Failure> {
-    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(moment.commit) };
-    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    let run = opened.run_at(newest, moment.commit)?;
     Ok(run.start.filter(|start| start.session == newest.record.session))
 }
 
@@ -140,9 +142,7 @@ pub(super) fn configured_in(
     if turn > 0 {
         return Ok(moment.commit);
     }
-    let context = &newest.record.context;
-    let scope = RunScope { branch: context.branch.clone(), tip: Some(context.tip) };
-    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    let run = opened.run_at(newest, newest.record.context.tip)?;
     let start = run.start.filter(|start| start.session == newest.record.session);
     Ok(start.map_or(moment.commit, |start| start.commit))
 }
@@ -154,8 +154,7 @@ pub(super) fn past_tasks(
     moment: &Moment,
 ) -> Result<Vec<PastTask>, Failure> {
     let Moment { commit, point } = moment;
-    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
-    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    let run = opened.run_at(newest, *commit)?;
     // The records of a clone that continued the run begin later than the run: its first tasks were done elsewhere.
     let base = match run.start.as_ref().filter(|start| start.session == newest.record.session) {
         Some(start) => start.commit,

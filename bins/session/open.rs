@@ -3,10 +3,13 @@
 use arborist_core::{
     failure::Failure,
     git::{Config, Repository},
-    name::WorkerName,
+    history::{CommitSource, Run, RunScope},
+    name::{Oid, WorkerName},
+    process::Cancel,
     run::SharedWork,
     session::{SessionList, SessionReader, SessionState, StoredRecord},
     settings::Settings,
+    workspace::Workspace,
 };
 use clap::Args;
 
@@ -68,6 +71,18 @@ impl OpenSessions {
 
     pub(super) fn require(&self, args: &IdArgs) -> Result<&StoredRecord, Failure> {
         Ok(self.session_list.require(&args.id)?)
+    }
+
+    /// The workspace of the repository. `cancel` ends what waits for remotes.
+    pub(super) fn workspace(&self, cancel: &Cancel) -> Result<Workspace, Failure> {
+        let settings = Settings::load(&self.repository, &self.config)?;
+        Ok(Workspace::load(&self.repository, &settings, cancel)?)
+    }
+
+    /// The run of a session as it was at a commit of its branch.
+    pub(super) fn run_at(&self, newest: &StoredRecord, tip: Oid) -> Result<Run, Failure> {
+        let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(tip) };
+        Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?)
     }
 
     pub(super) fn state_of(&self, stored: &StoredRecord) -> SessionState {

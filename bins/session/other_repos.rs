@@ -6,13 +6,13 @@ use std::{cell::OnceCell, collections::HashSet};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository},
-    history::{BROUGHT_BACK, CommitSource, Event, Run, RunScope},
+    history::{BROUGHT_BACK, Event, Run},
     message::{Status, visible},
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
     session::{OtherCommit, RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, Turn, turn_of},
     settings::Settings,
-    workspace::{RepoSection, Workspace},
+    workspace::RepoSection,
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -89,8 +89,7 @@ pub(super) fn seen_at(
     turn: u32,
     point: Oid,
 ) -> Result<(Vec<RepoAtTurn>, Vec<RepoName>), Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    let workspace = opened.workspace(&Cancel::new())?;
     let (mut others, mut missing) = (Vec::new(), Vec::new());
     if workspace.sections.len() == 1 {
         return Ok((others, missing));
@@ -131,8 +130,7 @@ pub(super) fn require_all(
     newest: &StoredRecord,
     start: &SessionStart,
 ) -> Result<(), Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    let workspace = opened.workspace(&Cancel::new())?;
     for RepositoryStart { name, branch, .. } in start.repositories.iter().skip(1) {
         let Some(section) = workspace.find(name).filter(|section| !section.is_main) else {
             let session = &newest.record.session;
@@ -163,14 +161,12 @@ fn not_here(name: &RepoName) -> Failure {
 fn known_at(opened: &OpenSessions, newest: &StoredRecord, turn: u32, point: Oid) -> Result<Known, Failure> {
     let base = opened.session_reader().start_of(newest)?.record.context.head;
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
-    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
-    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    let run = opened.run_at(newest, point)?;
     let turn = match turn {
         0 => None,
         _ => opened.session_reader().turn(newest, turn)?.record.turn().cloned(),
     };
-    let now = RunScope { branch: newest.record.context.branch.clone(), tip: Some(newest.record.context.tip) };
-    let landings = landings_of(&Run::scan(&opened.repository, now, CommitSource::Fresh)?, |_| true);
+    let landings = landings_of(&opened.run_at(newest, newest.record.context.tip)?, |_| true);
     let landed = landings_of(&run, |event| before.contains(&event.commit));
     let mut known = Known { current: HashSet::new(), all: HashSet::new(), landed, landings, turn };
     for task in &run.tasks {
@@ -321,8 +317,7 @@ impl<'a> OtherRepos<'a> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
-        let settings = Settings::load(&self.opened.repository, &self.opened.config)?;
-        let workspace = Workspace::load(&self.opened.repository, &settings, &Cancel::new())?;
+        let workspace = self.opened.workspace(&Cancel::new())?;
         let mut found = Vec::new();
         for section in workspace.sections.iter().filter(|section| !section.is_main) {
             let repository = workspace.open(section)?;

@@ -12,8 +12,7 @@ use arborist_core::{
     record::{RunRecorder, TaskEvent},
     run::bring_file,
     session::{Driver, Fork, RecordedOptions, RepositoryStart, SessionStart, SessionWriter, StoredRecord},
-    settings::{Settings, TRACKED_FILES},
-    workspace::Workspace,
+    settings::TRACKED_FILES,
     worktree::SessionWorktree,
 };
 use clap::Args;
@@ -131,8 +130,7 @@ fn begin(
     let repository = &opened.repository;
     let session = new_session(commit);
     let pipeline = PipelineName::new(&start.pipeline);
-    let settings = Settings::load(repository, &opened.config)?;
-    let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
+    let workspace = opened.workspace(&Cancel::new())?;
     let branch = workspace.main().session_branch(&pipeline, &session)?;
     let name = branch.to_ref();
     let made = RefMove { name: &name, new: Some(commit), old: None };

@@ -13,7 +13,7 @@ use arborist_core::{
     gardener::start::{FrozenPlan, difference, write_change},
     git::{RefMove, Repository, TreeChange},
     history::{BROUGHT_BACK, Run},
-    message::{Body, PlanRef, Status, SubjectParts},
+    message::{Body, Status, SubjectParts},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     plan::Plan,
     process::{FileLock, OrphanLock, shell_word},
@@ -110,11 +110,12 @@ fn bring_back_plan(
     if !is_same {
         write_change(recorder, FrozenPlan::Kept(&plan), "brought back", Body::default())?;
     }
-    let read = |plan: &PlanRef| -> Result<Option<Plan>, Failure> {
-        Ok(repository.find_blob(plan.blob)?.and_then(|bytes| Plan::read(&plan.path, &bytes).ok()))
-    };
-    let now = start.plan.as_ref().map(read).transpose()?.flatten();
-    Ok(now.zip(read(&plan)?).map(|(now, then)| difference(&now, &then)).unwrap_or_default())
+    let now = Plan::read_frozen(repository, start.plan.as_ref())?;
+    let then = Plan::read_frozen(repository, Some(&plan))?;
+    Ok(match (now, then) {
+        (Some(Ok(now)), Some(Ok(then))) => difference(&now, &then),
+        _ => String::new(),
+    })
 }
 
 /// Restores the worktree of a session's branch to `commit`. Returns the recorder and the changes. Uncommitted changes

@@ -11,7 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::{FileLock, shell_word},
-    run::{bring_file, recover_branch, replay_only_error},
+    run::{bring_file, lock_branch, replay_only_error},
     safe_files,
     session::{
         DamagedRecord, Driver, Record, RecordKind, Resumed, SessionEnd, SessionError, SessionState,
@@ -360,14 +360,11 @@ fn plan_has_changed(
     session_worktree: &SessionWorktree,
     history: &Run,
 ) -> Result<Option<ChangedPlan>, Failure> {
-    let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
-    let Some(PlanRef { path, blob }) = frozen else {
+    let frozen = history.frozen_plan();
+    let before = Plan::read_frozen(here, frozen)?.transpose()?;
+    let Some((PlanRef { path, .. }, before)) = frozen.zip(before) else {
         return Ok(None);
     };
-    let Some(bytes) = here.find_blob(*blob)? else {
-        return Ok(None);
-    };
-    let before = Plan::read(path, &bytes)?;
     for top in [session_worktree.path.as_path(), here.top()] {
         let Ok(bytes) = safe_files::read_beneath(top, path) else {
             continue;
@@ -382,7 +379,5 @@ fn plan_has_changed(
 
 /// Takes the lock of a branch's run, so that none starts while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
-    let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
-    recover_branch(repository, &lock, branch)?;
-    Ok(lock)
+    lock_branch(repository, branch, "git arborist session", None)
 }

@@ -10,7 +10,6 @@ use arborist_core::{
     record::UnfinishedAttempt,
     session::Record,
     settings::Settings,
-    workspace::Workspace,
     worktree::{Pool, SESSION_REASON, SessionWorktree, WorktreeOptions},
 };
 
@@ -44,8 +43,7 @@ pub(super) fn session_worktree(
 
 /// Whether a branch was created for its session. Otherwise it is the user's, who may want it back.
 pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bool, Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    let workspace = opened.workspace(&Cancel::new())?;
     Ok(workspace.main().is_session_branch(&record.context.branch, &record.session))
 }
 

@@ -272,12 +272,16 @@ fn known(value: &str) -> String {
 
 /// The changes of a commit, compared with its first parent.
 pub(super) fn patch_of(repository: &Repository, commit: Oid) -> Result<String, Failure> {
+    Ok(repository.diff(parent_of(repository, commit)?, commit)?.0)
+}
+
+/// The first parent of a commit, or the empty tree.
+pub(super) fn parent_of(repository: &Repository, commit: Oid) -> Result<Oid, Failure> {
     let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
-    let before = match parent {
+    Ok(match parent {
         Some(parent) => parent,
         None => repository.empty_tree()?,
-    };
-    Ok(repository.diff(before, commit)?.0)
+    })
 }
 
 pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {

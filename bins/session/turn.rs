@@ -122,38 +122,24 @@ fn words_of(reported: &ReportedTurn, changes: &[TreeChange]) -> (String, String)
     (subject, rest.trim().to_owned())
 }
 
-pub(super) fn commit_of<'a>(
-    reported: &'a ReportedTurn,
-    pipeline: &'a str,
+/// The commit of a turn.
+pub(super) fn commit_of(
+    reported: &ReportedTurn,
+    pipeline: &str,
     changes: &[TreeChange],
-) -> Worded<'a> {
+) -> arborist_core::record::TaskEvent<'static> {
     let (subject, rest) = words_of(reported, changes);
-    Worded { reported, pipeline, subject, rest, provider: provider(reported) }
-}
-
-/// The texts of a commit, owned while the commit is made from them.
-pub(super) struct Worded<'a> {
-    reported: &'a ReportedTurn,
-    pipeline: &'a str,
-    subject: String,
-    rest: String,
-    provider: Option<String>,
-}
-
-impl Worded<'_> {
-    pub(super) fn entry(&self) -> arborist_core::record::TaskEvent<'static> {
-        let body = if self.rest.is_empty() { Body::default() } else { Body::new("", &self.rest) };
-        let commit = TurnCommit {
-            node: &self.reported.node,
-            attempt: Attempt(0),
-            model: Some(&self.reported.model),
-            provider: self.provider.as_deref(),
-            pipeline: self.pipeline,
-            subject: &self.subject,
-            body,
-        };
-        commit.entry()
-    }
+    let provider = provider(reported);
+    let commit = TurnCommit {
+        node: &reported.node,
+        attempt: Attempt(0),
+        model: Some(&reported.model),
+        provider: provider.as_deref(),
+        pipeline,
+        subject: &subject,
+        body: if rest.is_empty() { Body::default() } else { Body::new("", &rest) },
+    };
+    commit.entry()
 }
 
 pub(super) fn turn_of(reported: &ReportedTurn, changes: &[TreeChange]) -> Turn {

@@ -1,16 +1,13 @@
 //! One task in detail: its state, its history, and its failures.
 
-use std::{
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::path::Path;
 
 use arborist_core::{
     git::Repository,
     history::{
         DENIED, EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, Run, State, TaskHistory,
     },
-    message::{BodySection, Key, Status, Step, one_line, plain_text, visible},
+    message::{BodySection, Key, Status, Step, one_line, plain_line, plain_text, visible},
     name::{Oid, TaskId},
     pipeline::UNUSED_ANSWER,
     progress::{NodeProgress, RunTotals},
@@ -105,7 +102,7 @@ fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
         let state = gerund(doing.step).unwrap_or(node.state.as_str());
         // The log of the agent has its own row.
         let has_row = view.logs.implement.iter().any(|log| *log == doing.log);
-        let log = if has_row { String::new() } else { format!(", log {}", tree::one_line(&doing.log)) };
+        let log = if has_row { String::new() } else { format!(", log {}", plain_line(&doing.log)) };
         return format!("{state}, {}{log}", remark::busy_words(&doing));
     }
     if view.work.has(node) {
@@ -142,7 +139,7 @@ fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
 /// Why it has not landed, or why the last attempt failed, and which tests did.
 fn failure_facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
     if let Some(why) = view.find_ticket(node).and_then(Ticket::reason) {
-        return vec![("why", tree::one_line(&why))];
+        return vec![("why", plain_line(&why))];
     }
     let is_over = node.state.is_done() && node.state != State::Failed;
     if let Some(unfinished) = view.logs.unfinished.as_ref().filter(|_| !is_over && !view.work.has(node)) {
@@ -155,7 +152,7 @@ fn failure_facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static
     let first_line = |event: &Event, heading: &str| {
         let sections = event.body().sections;
         let section = sections.into_iter().find(|section| section.heading == heading)?;
-        Some(tree::one_line(section.text.lines().next()?))
+        Some(plain_line(section.text.lines().next()?))
     };
     let mut facts = Vec::new();
     // An interrupted step also names what was undone after it.
@@ -240,7 +237,7 @@ fn show_history(ui: &mut Ui, view: &StateView<'_>, history: &TaskHistory) {
     for (at, event) in history.events.iter().enumerate() {
         tree::show_event(ui, event);
         show_tests(ui, event);
-        let is_whole = view.options.with_history || last.is_none_or(|last| at >= last);
+        let is_whole = view.args.history || last.is_none_or(|last| at >= last);
         if event.is_failure() && is_whole {
             show_words(ui, event, |_| true);
         } else if event.is_failure() {
@@ -452,11 +449,7 @@ fn is_unfinished(
 
 /// The last line of a log that is text. Events of agents are not, nor are prompts and headings.
 fn last_line(path: &Path) -> Option<String> {
-    let mut file = safe_files::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let bytes = safe_files::read_tail(path, TAIL).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let is_text = !["{", "===", "> "].iter().any(|start| last.starts_with(start));

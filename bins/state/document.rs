@@ -7,7 +7,7 @@ use arborist_core::{
     history::{Event, State},
     message::Step,
     plan::Task,
-    progress::NodeProgress,
+    progress::{NodeProgress, RunTotals},
     record::StepStatus,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -38,7 +38,7 @@ pub struct StateDocument {
     /// The process that is running it; null if there is none.
     running: Option<RunningDocument>,
     /// What the run has spent, as reported by the agents.
-    totals: TotalsDocument,
+    totals: RunTotals,
     /// How many commits of the run are missing at the remote of each repository, as far as known; only
     /// repositories with such commits.
     unpushed: BTreeMap<String, u64>,
@@ -88,17 +88,6 @@ impl From<StepStatus> for DoingDocument {
     fn from(StepStatus { step, attempt, by, since, log, .. }: StepStatus) -> Self {
         Self { step, attempt: attempt.0, by, since: rfc3339(since), log }
     }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct TotalsDocument {
-    /// Input tokens; null if no agent reported them.
-    tokens_in: Option<u64>,
-    /// Output tokens; null if no agent reported them.
-    tokens_out: Option<u64>,
-    /// Cost in US dollars; null if no agent reported it.
-    cost: Option<f64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -170,11 +159,7 @@ impl StateDocument {
                 host: holder.host.clone(),
                 since: holder.since.clone(),
             }),
-            totals: TotalsDocument {
-                tokens_in: view.totals.tokens_in,
-                tokens_out: view.totals.tokens_out,
-                cost: view.totals.cost,
-            },
+            totals: view.totals,
             unpushed: view.unpushed.iter().cloned().collect(),
             parked: view.parked.map(|parked| parked.to_string()),
             tasks: view.selected().map(|node| TaskDocument::new(node, view)).collect(),
@@ -240,8 +225,8 @@ impl TaskDocument {
             forks: node.history.map(|history| texts(&history.forks)).unwrap_or_default(),
             trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
             history: view
-                .options
-                .with_history
+                .args
+                .history
                 .then(|| node.history.map(|history| events(&history.events)).unwrap_or_default()),
         }
     }

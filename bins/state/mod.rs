@@ -20,7 +20,7 @@ use arborist_core::{
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Repository},
     history::{ReadAhead, Run, State, TaskHistory},
-    message::{nearest, visible},
+    message::visible,
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     process::{Cancel, shell_word},
@@ -156,16 +156,9 @@ pub(crate) struct StateView<'a> {
     obstacle: Option<ParkingObstacle>,
     /// The commits that are not on the branch yet because of it.
     parked_commits: HashSet<Oid>,
-    /// The tasks whose commits are no longer on the branch, each with the last of them.
-    lost: HashMap<TaskId, Oid>,
-    /// Tasks whose branches were deleted before they landed.
-    lost_branches: HashMap<TaskId, LostBranch>,
+    lost: LostWork,
     /// The branch that was asked for, if the run is that of a session that was merged into it.
     merged_into: Option<BranchName>,
-    /// The tickets of tasks that are complete and have not landed, or whose commits are gone.
-    tickets: Vec<Ticket>,
-    /// Tasks that have left the queue, by the last entry of its log.
-    unqueued: HashSet<TaskId>,
     continuation: Continuation<'a>,
     /// The phase with whose tests the next run starts.
     due_phase: Option<TaskId>,
@@ -175,14 +168,7 @@ pub(crate) struct StateView<'a> {
     branches: Vec<(RepoName, BranchName)>,
     /// The logs of the selected task.
     logs: TaskLogs,
-    options: StateOptions,
-}
-
-/// The options.
-pub(crate) struct StateOptions {
-    tasks: Vec<TaskId>,
-    with_history: bool,
-    only_ready: bool,
+    args: StateArgs,
 }
 
 /// Runs the command.
@@ -229,11 +215,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
     progress.mark_not_ready(|node| work.has(node));
     let totals = RunTotals::of_run(run);
-    let is_asked = args.scope.is_some();
-    let selection = args.selection();
-    let Format { kind, exit_code, options } = args.into_format();
+    let kind = args.kind();
     let unpushed = find_unpushed(&workspace, &settings, run)?;
-    let home = match (kind, options.tasks.as_slice()) {
+    let home = match (kind, args.tasks.as_slice()) {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
@@ -241,13 +225,12 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         let (start, plan) = (run.start.as_ref()?, found.plan.as_ref()?);
         Some(OtherBranches::open(&workspace.sections, plan, &start.session))
     });
-    let LostWork { lost, lost_branches, tickets, unqueued } =
-        LostWork::find(&repository, run, &elsewhere, &mut progress)?;
-    let logs = match (&home, options.tasks.as_slice()) {
+    let lost = LostWork::find(&repository, run, &elsewhere, &mut progress)?;
+    let logs = match (&home, args.tasks.as_slice()) {
         (Some(home), [task]) => TaskLogs::find(&repository, &settings, home, run, task),
         _ => TaskLogs::default(),
     };
-    let branches = match (kind, options.tasks.as_slice()) {
+    let branches = match (kind, args.tasks.as_slice()) {
         (Kind::Text, [task]) => elsewhere.as_ref().map(|elsewhere| elsewhere.find_unlanded(task)),
         _ => None,
     };
@@ -267,27 +250,24 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         obstacle,
         parked_commits,
         lost,
-        lost_branches,
         merged_into,
-        tickets,
-        unqueued,
         continuation: Continuation::of(&repository, run),
         due_phase,
         home,
         branches,
         logs,
-        options,
+        args,
     };
-    view.refuse_unknown(&repository, found.plan.as_ref(), &selection)?;
+    view.refuse_unknown(&repository, found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
-        && !is_asked
+        && view.args.scope.is_none()
         && kind == Kind::Text
-        && let Some(branch) = scope::find_last_session_branch(&workspace, &repository, &settings)?
+        && let Some(last) = scope::find_last_session_run(&workspace, &repository, &settings)?
     {
-        ui.hint(&scope::hint_session_branch("git arborist state", &branch));
+        ui.hint(&scope::hint_session_branch("git arborist state", &last.branch));
     }
-    Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+    Ok(if view.args.exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
 
 fn warn_of_unrecorded(tasks: &[TaskId], ui: &mut Ui) {
@@ -305,6 +285,15 @@ impl StateArgs {
         let branch = self.scope.as_ref().map(|branch| format!(" --scope {branch}"));
         tree.into_iter().chain(branch).collect()
     }
+
+    fn kind(&self) -> Kind {
+        match (self.json, self.short, self.list_ids) {
+            (true, _, _) => Kind::Json,
+            (_, true, _) => Kind::Short,
+            (_, _, true) => Kind::Ids,
+            _ => Kind::Text,
+        }
+    }
 }
 
 /// The commits that have landed, but are not on the branch yet.
@@ -321,9 +310,13 @@ fn find_parked_commits(
 
 /// Work that is no longer where it was, and the queue, which knows about some of it.
 struct LostWork {
-    lost: HashMap<TaskId, Oid>,
-    lost_branches: HashMap<TaskId, LostBranch>,
+    /// The tasks whose commits are no longer on the branch, each with the last of them.
+    commits: HashMap<TaskId, Oid>,
+    /// Tasks whose branches were deleted before they landed.
+    branches: HashMap<TaskId, LostBranch>,
+    /// The tickets of tasks that are complete and have not landed, or whose commits are gone.
     tickets: Vec<Ticket>,
+    /// Tasks that have left the queue, by the last entry of its log.
     unqueued: HashSet<TaskId>,
 }
 
@@ -335,10 +328,10 @@ impl LostWork {
         progress: &mut Progress<'_>,
     ) -> Result<Self, Failure> {
         let is_untouched = |node: &NodeProgress<'_>| node.state == State::Pending && node.history.is_none();
-        let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
+        let (mut commits, mut branches) = (HashMap::new(), HashMap::new());
         if progress.leaves().any(is_untouched) {
-            lost.extend(find_lost_tasks(repository, run)?);
-            lost_branches = hold_lost(repository, run, progress)?;
+            commits.extend(find_lost_tasks(repository, run)?);
+            branches = hold_lost(repository, run, progress)?;
         }
         let has_ticket = |node: &NodeProgress<'_>| node.is_unlanded() || is_untouched(node);
         let tickets = match progress.counted().any(has_ticket) {
@@ -352,7 +345,7 @@ impl LostWork {
         for ticket in &tickets {
             let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
             if is_untouched && OtherRun::find(repository, ticket, run)?.is_some_and(|other| other.is_gone) {
-                lost.entry(ticket.task.clone()).or_insert(ticket.source);
+                commits.entry(ticket.task.clone()).or_insert(ticket.source);
             }
         }
         let is_unqueued = |node: &NodeProgress<'_>| {
@@ -372,7 +365,7 @@ impl LostWork {
                 }
             }
         }
-        Ok(Self { lost, lost_branches, tickets, unqueued })
+        Ok(Self { commits, branches, tickets, unqueued })
     }
 }
 
@@ -398,29 +391,10 @@ enum Kind {
     Ids,
 }
 
-struct Format {
-    kind: Kind,
-    exit_code: bool,
-    options: StateOptions,
-}
-
-impl StateArgs {
-    fn into_format(self) -> Format {
-        let kind = match (self.json, self.short, self.list_ids) {
-            (true, _, _) => Kind::Json,
-            (_, true, _) => Kind::Short,
-            (_, _, true) => Kind::Ids,
-            _ => Kind::Text,
-        };
-        let options = StateOptions { tasks: self.tasks, with_history: self.history, only_ready: self.ready };
-        Format { kind, exit_code: self.exit_code, options }
-    }
-}
-
 impl StateView<'_> {
     /// The selected tasks, in the order of the plan.
     fn selected(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
-        let StateOptions { tasks, only_ready, .. } = &self.options;
+        let StateArgs { tasks, ready: only_ready, .. } = &self.args;
         self.progress
             .nodes()
             .iter()
@@ -431,7 +405,7 @@ impl StateView<'_> {
     /// Whether all selected tasks are done and on the run's branch. If nothing is known, nothing is done; and a parked
     /// landing is not there yet.
     fn is_settled(&self) -> bool {
-        let tasks = &self.options.tasks;
+        let tasks = &self.args.tasks;
         let mut selected =
             self.progress.nodes().iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
         let is_there = |node: &NodeProgress<'_>| {
@@ -455,40 +429,35 @@ impl StateView<'_> {
 
     /// That the commits of a task are no longer on the branch.
     fn lost_words(&self, node: &NodeProgress<'_>) -> Option<String> {
-        if let Some(lost) = self.lost_branches.get(node.id).filter(|_| node.state == State::Pending) {
+        if let Some(lost) = self.lost.branches.get(node.id).filter(|_| node.state == State::Pending) {
             return Some(lost.to_string());
         }
         let last = self.find_lost(node)?;
-        let is_queued = self.tickets.iter().any(|ticket| ticket.task == *node.id);
+        let is_queued = self.lost.tickets.iter().any(|ticket| ticket.task == *node.id);
         let queue = if is_queued { "; it is still queued, see 'git arborist merge status'" } else { "" };
         let branch = visible(self.run.scope.branch.as_str());
         Some(format!("its commits are no longer in {branch}, the last was {}{queue}", last.short()))
     }
 
     fn find_lost(&self, node: &NodeProgress<'_>) -> Option<Oid> {
-        let tip = self.lost_branches.get(node.id).and_then(|lost| lost.tip);
-        self.lost.get(node.id).copied().or(tip).filter(|_| node.state == State::Pending)
+        let tip = self.lost.branches.get(node.id).and_then(|lost| lost.tip);
+        self.lost.commits.get(node.id).copied().or(tip).filter(|_| node.state == State::Pending)
     }
 
     /// Whether a complete task has left the queue and is not on the branch: the user removed it, another was chosen, or
     /// its landing was undone.
     fn is_unqueued(&self, node: &NodeProgress<'_>) -> bool {
-        self.find_ticket(node).is_none() && self.unqueued.contains(node.id)
+        self.find_ticket(node).is_none() && self.lost.unqueued.contains(node.id)
     }
 
     /// The ticket of a task that is complete and has not landed.
     fn find_ticket(&self, node: &NodeProgress<'_>) -> Option<&Ticket> {
-        self.tickets.iter().find(|ticket| node.is_unlanded() && ticket.task == *node.id)
+        self.lost.tickets.iter().find(|ticket| node.is_unlanded() && ticket.task == *node.id)
     }
 
     /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
-    fn refuse_unknown(
-        &self,
-        repository: &Repository,
-        plan: Option<&Plan>,
-        selection: &str,
-    ) -> Result<(), Failure> {
-        let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
+    fn refuse_unknown(&self, repository: &Repository, plan: Option<&Plan>) -> Result<(), Failure> {
+        let Some(unknown) = self.args.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());
         };
         if let Some(failure) = scope::added_later(repository, self.run, unknown) {
@@ -498,10 +467,8 @@ impl StateView<'_> {
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));
         let known = self.progress.nodes().iter().map(|node| node.id.as_str());
-        Err(match nearest(unknown.as_str(), known) {
-            Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-            None => failure.hint(format!("see all tasks with: git arborist state{selection}")),
-        })
+        let all = format!("see all tasks with: git arborist state{}", self.args.selection());
+        Err(failure.hint(scope::hint_nearest(unknown.as_str(), known, all)))
     }
 
     fn show(&self, ui: &mut Ui, kind: Kind) -> Outcome {
@@ -511,8 +478,8 @@ impl StateView<'_> {
             Kind::Ids => {
                 self.selected().for_each(|node| ui.line(&format!("{}\t{}", node.id, node.name)));
             }
-            Kind::Text => match self.options.tasks.as_slice() {
-                [task] if !self.options.only_ready => detail::show(ui, self, task),
+            Kind::Text => match self.args.tasks.as_slice() {
+                [task] if !self.args.ready => detail::show(ui, self, task),
                 _ => tree::show(ui, self),
             },
         }

@@ -2,19 +2,19 @@
 
 use arborist_core::{
     history::{Event, FAILED, HandMerge, RevertedMerge, State},
-    message::Status,
+    message::{Status, plain_line},
     name::Oid,
     progress::NodeProgress,
     queue::TicketState,
     record::StepStatus,
 };
 
-use super::{StateView, tree::one_line};
+use super::StateView;
 use crate::clock;
 
 /// The step in progress, its attempt, and since when.
 pub(super) fn busy_words(doing: &StepStatus) -> String {
-    let by = one_line(&doing.by);
+    let by = plain_line(&doing.by);
     format!("attempt {}, {by}, started {}", doing.attempt.ordinal(), clock::ago(doing.since))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn remark(view: &StateView<'_>, node: &NodeProgress<'_>) -> (String, 
 fn reason(last: &Event) -> Option<String> {
     let sections = last.body().sections;
     let why = sections.into_iter().find(|section| section.heading == FAILED)?;
-    Some(one_line(why.text.lines().next()?))
+    Some(plain_line(why.text.lines().next()?))
 }
 
 /// The first three, and how many more.

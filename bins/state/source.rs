@@ -53,7 +53,7 @@ pub(super) fn find(
     if let Some(file) = tree {
         return load_typed(repository, run, file, boxes);
     }
-    if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
+    if let Some(frozen) = run.frozen_plan() {
         return load_frozen(repository, frozen);
     }
     let Some(top) = &repository.worktree else {
@@ -85,9 +85,7 @@ fn refuse_other_plan(
     bytes: &[u8],
     plan: &Plan,
 ) -> Result<(), Failure> {
-    let (Some(frozen), Some(top)) =
-        (run.start.as_ref().and_then(|start| start.plan.as_ref()), &repository.worktree)
-    else {
+    let (Some(frozen), Some(top)) = (run.frozen_plan(), &repository.worktree) else {
         return Ok(());
     };
     let then = repository.find_blob(frozen.blob)?;

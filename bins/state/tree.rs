@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     gardener::GardenerError,
     history::{Event, State},
-    message::{Status, plain_text, visible},
+    message::{Status, plain_line, visible},
     name::TaskId,
     plan::usual_places,
     process::shell_word,
@@ -50,7 +50,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     if selected.is_empty() {
         ui.line(&nothing(view));
         match &view.plan {
-            Shown::Nothing if !view.options.only_ready => ui.hint(&match view.is_bare {
+            Shown::Nothing if !view.args.ready => ui.hint(&match view.is_bare {
                 true => "this repository is bare, so plans are found only in a clone of it".to_owned(),
                 false => {
                     let places = usual_places(Some(&view.run.scope.branch)).join(", ");
@@ -78,7 +78,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
         } else {
             show_phase(ui, view, node);
         }
-        if view.options.with_history {
+        if view.args.history {
             node.history.iter().flat_map(|history| &history.events).for_each(|event| show_event(ui, event));
         }
     }
@@ -103,7 +103,7 @@ fn nothing(view: &StateView<'_>) -> String {
         Some(_) => format!("the run of '{branch}' has no tasks yet"),
         None => format!("'{branch}' has no run yet"),
     };
-    match (view.options.only_ready, &view.plan) {
+    match (view.args.ready, &view.plan) {
         (_, Shown::Several(plans)) => {
             format!("{}; {no_run}", GardenerError::SeveralPlans(plans.clone()))
         }
@@ -285,7 +285,7 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
     let indent = "  ".repeat(node.depth);
     let beside_name = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
     let room = ui.width().map(|width| width.saturating_sub(beside_name).max(NARROWEST_NAME));
-    let whole_name = one_line(node.name);
+    let whole_name = plain_line(node.name);
     let name = room.map_or_else(|| whole_name.clone(), |room| shortened(&whole_name, room));
     let id = ui.paint(Tone::Dim, node.id.as_str());
     let line = format!(
@@ -367,7 +367,7 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>, columns
     let mark = ui.paint(tone, mark);
     let indent = "  ".repeat(node.depth);
     let name_room = columns.names.saturating_sub(indent.len());
-    let name = one_line(node.name);
+    let name = plain_line(node.name);
     let name = if columns.width.is_some() { shortened(&name, name_room) } else { name };
     let padding = name_room.saturating_sub(name.width());
     let doing = view.work.doing(node);
@@ -441,11 +441,6 @@ impl RemarkSpace {
         }
         PlacedRemark { beside: String::new(), below: vec![rest_of(text, width, self.indent)] }
     }
-}
-
-pub(super) fn one_line(text: &str) -> String {
-    let plain = plain_text(text);
-    if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
 }
 
 pub(super) fn mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&'static str, Tone) {

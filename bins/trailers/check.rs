@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{self, Fault, MessageReading, plain_text, read_to_check},
+    message::{self, Fault, MessageReading, plain_line, read_to_check},
 };
 use clap::Args;
 
@@ -108,5 +108,5 @@ fn show(ui: &mut Ui, label: &str, text: &[u8], faults: &[Fault]) {
 }
 
 fn short(line: &str) -> String {
-    plain_text(line).replace('\n', " ").chars().take(100).collect()
+    plain_line(line).chars().take(100).collect()
 }

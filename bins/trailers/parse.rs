@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{MessageReading, read, read_as_git},
+    message::{Fault, MessageReading, read, read_as_git},
 };
 use clap::Args;
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ pub struct ParseDocument {
     /// The trailers as git reads them with its built-in settings, in order.
     trailers: Vec<TrailerDocument>,
     /// The problems of a message that looks like that of a task but is not valid.
-    faults: Vec<FaultDocument>,
+    faults: Vec<Fault>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,17 +45,6 @@ pub struct ParseDocument {
 struct TrailerDocument {
     key: String,
     value: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct FaultDocument {
-    /// The line of the message, from 1.
-    line: usize,
-    /// What is wrong.
-    what: String,
-    /// How to correct it.
-    fix: String,
 }
 
 pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
@@ -91,15 +80,6 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
 
 fn read_document(message: &[u8]) -> ParseDocument {
     let reading = read(message);
-    let faults = match &reading {
-        MessageReading::Malformed(faults) => faults.as_slice(),
-        _ => &[],
-    };
-    let fault = |f: &arborist_core::message::Fault| FaultDocument {
-        line: f.line,
-        what: f.what.clone(),
-        fix: f.fix.clone(),
-    };
     ParseDocument {
         claims: reading != MessageReading::Foreign,
         sound: matches!(reading, MessageReading::WellFormed(_)),
@@ -107,6 +87,9 @@ fn read_document(message: &[u8]) -> ParseDocument {
             .into_iter()
             .map(|(key, value)| TrailerDocument { key, value })
             .collect(),
-        faults: faults.iter().map(fault).collect(),
+        faults: match reading {
+            MessageReading::Malformed(faults) => faults,
+            _ => Vec::new(),
+        },
     }
 }

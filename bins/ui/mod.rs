@@ -33,46 +33,15 @@ pub enum Tone {
     Strong,
 }
 
-/// When to use colours, as in `color.ui`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// Always.
-    Always,
-    /// On a terminal only.
-    Auto,
-    /// Never.
-    Never,
-}
-
-impl Colour {
-    /// Reads a value of `color.ui` or `color.arborist`.
-    #[must_use]
-    pub fn parse(value: &str) -> Self {
-        match value.to_ascii_lowercase().as_str() {
-            "always" => Self::Always,
-            "never" | "false" | "no" | "off" | "0" => Self::Never,
-            _ => Self::Auto,
-        }
+/// Whether to use colours, by the value of `color.ui` or `color.arborist`. `NO_COLOR` takes precedence over `auto`; only an
+/// explicit setting takes precedence over it. The output is shown in colour on a terminal that has colours, or by git's
+/// pager on one.
+fn is_coloured(setting: &str, has_no_color: bool, is_shown_in_colour: bool) -> bool {
+    match setting.to_ascii_lowercase().as_str() {
+        "always" => true,
+        "never" | "false" | "no" | "off" | "0" => false,
+        _ => is_shown_in_colour && !has_no_color,
     }
-
-    /// Whether to use colours. `NO_COLOR` takes precedence over `auto`; only an explicit setting takes precedence over
-    /// it.
-    fn suits(self, viewer: Viewer) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Auto => viewer.shows_colour && !viewer.wants_none,
-            Self::Never => false,
-        }
-    }
-}
-
-/// Properties of the output's viewer.
-#[derive(Debug, Clone, Copy)]
-struct Viewer {
-    /// `NO_COLOR` is set.
-    wants_none: bool,
-    /// It is a terminal that has colours, or git's pager on one.
-    shows_colour: bool,
 }
 
 /// How text is styled for one of the two streams.
@@ -130,17 +99,11 @@ impl Ui {
     /// Reads the colour settings: `color.arborist`, or else `color.ui`.
     pub fn configure(&mut self, config: &Config) {
         let setting = config.find_text("color.arborist").or_else(|| config.find_text("color.ui"));
-        self.set_colour(setting.map(Colour::parse));
-    }
-
-    fn set_colour(&mut self, setting: Option<Colour>) {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let colour = setting.unwrap_or(Colour::Auto);
-        let suits = |is_shown: bool| {
-            colour.suits(Viewer { wants_none: has("NO_COLOR"), shows_colour: !is_dumb() && is_shown })
-        };
-        self.style.is_coloured = suits(io::stdout().is_terminal() || has("GIT_PAGER_IN_USE"));
-        self.err_style.is_coloured = suits(io::stderr().is_terminal());
+        let is_coloured =
+            |is_shown: bool| is_coloured(setting.unwrap_or("auto"), has("NO_COLOR"), !is_dumb() && is_shown);
+        self.style.is_coloured = is_coloured(io::stdout().is_terminal() || has("GIT_PAGER_IN_USE"));
+        self.err_style.is_coloured = is_coloured(io::stderr().is_terminal());
     }
 
     /// Whether standard output is a terminal.
@@ -417,8 +380,8 @@ mod tests {
             ("auto", false, false, false),
             ("never", false, true, false),
         ] {
-            let viewer = Viewer { wants_none, shows_colour };
-            assert_eq!(Colour::parse(setting).suits(viewer), expected, "{setting} {viewer:?}");
+            let found = is_coloured(setting, wants_none, shows_colour);
+            assert_eq!(found, expected, "{setting} {wants_none} {shows_colour}");
         }
     }
 }

@@ -10,7 +10,7 @@ use arborist_core::{
     message::{counted, first_of},
     name::BranchName,
     process::shell_word,
-    verify::{Signatures, Verification, VerifyProblem, verify},
+    verify::{Verification, VerifyProblem, verify},
 };
 use clap::Parser;
 
@@ -127,8 +127,7 @@ pub struct VerifyArgs {
 pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
     let (repository, config) = entry::open_repository(ui)?;
     let range = range::find(&repository, args.range.as_deref())?;
-    let signatures = if args.signed { Signatures::Required } else { Signatures::Ignored };
-    let found = verify(&repository, &range, signatures, &config)?;
+    let found = verify(&repository, &range, args.signed, &config)?;
     if args.json {
         print(ui, &found)?;
     } else {

@@ -36,7 +36,7 @@ pub(super) fn logs(args: &LogsArgs, ui: &mut Ui) -> Outcome {
         jobs => jobs.to_vec(),
     };
     // A folder outside of the repository needs approval if a file of the repository names it.
-    let mut foreign = engine.commands_to_approve().clone();
+    let mut foreign = engine.commands_to_approve.clone();
     foreign.extend(settings.tracked_lines_of(&["log-dir"]));
     approval::require(&repository, &foreign, approval::consent(args.yes), ui)?;
     let folder = WorkerLogFolder::prepare(&repository, &settings, &engine)?;
@@ -80,7 +80,7 @@ fn find_claiming_jobs(
     let shared = SharedWork::find(repository, settings, remote, clock::now)?;
     let jobs = shared.list_jobs(engine)?;
     if jobs.is_empty() {
-        let what = format!("no worker of '{}' has a claim on a task of '{}'", engine.name(), shared.run());
+        let what = format!("no worker of '{}' has a claim on a task of '{}'", engine.name, shared.run());
         return Err(
             Failure::new(Exit::No, what).hint("name jobs as 'git arborist work --on' has printed them")
         );
@@ -133,7 +133,7 @@ impl WorkerLogFolder {
         } else {
             repository.exclude(&format!("/{}/workers/", escaped_pattern(inner)))?;
         }
-        let name = format!("{log_dir}/workers/{}", engine.name());
+        let name = format!("{log_dir}/workers/{}", engine.name);
         Ok(Self { path: top.join(&name), name })
     }
 

@@ -13,14 +13,14 @@ use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest},
     failure::{Exit, Failure},
-    gardener::{EarlierFailures, KeepGoing, Selection, refuse_reverted, wanted},
+    gardener::{self, Selection, refuse_reverted},
     git::{CloneDepth, Network, Repository},
-    history::{Run, State},
+    history::Run,
     name::{BranchName, TaskId, WorkerName},
     plan::Task,
     process::Cancel,
     progress::{PlanMarks, Progress},
-    run::{DEFAULT_REMOTE, LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
+    run::{DEFAULT_REMOTE, LaneRequest, Planned, RunRequest, SharedWork},
     safe_files,
 };
 use clap::{Args, Parser, Subcommand};
@@ -28,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     catalog, clock,
     entry::{self, Outcome},
-    gardening::{GardeningArgs, Reporter, approve_and_remember, watch_signals},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, open, watch_signals},
     numbers::positive,
     ui::Ui,
 };
@@ -197,7 +197,7 @@ struct LogsArgs {
 impl WorkArgs {
     fn request(&self) -> Result<RunRequest, Failure> {
         let mut request = self.common.request();
-        let is_dry_run = self.common.is_dry_run() && self.on.is_none();
+        let is_dry_run = self.common.dry_run && self.on.is_none();
         if request.new_run || request.session_branch || is_dry_run {
             let words = "--new-run, --session-branch and --dry-run are not for workers";
             return Err(Failure::new(Exit::Usage, words)
@@ -209,8 +209,8 @@ impl WorkArgs {
         }
         request.shared_through = Some(self.remote.clone());
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
-        let failed = if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
-        request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
+        request.selection =
+            Selection { keep_going: true, retry_failed: self.retry_failed, ..Selection::default() };
         request.tree = request.tree.or_else(|| self.plan.clone());
         Ok(request)
     }
@@ -231,7 +231,7 @@ pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
                     workers: args.workers,
                     remote: &args.remote,
                     retries_failed: args.retry_failed,
-                    is_dry_run: args.common.is_dry_run(),
+                    is_dry_run: args.common.dry_run,
                     run: args.request()?,
                 },
                 ui,
@@ -329,7 +329,7 @@ fn try_work(
     joined: &mut Joined,
     ui: &mut Ui,
 ) -> Result<Option<Exit>, Failure> {
-    let mut opened = open(request, cancel, ui)?;
+    let mut opened = open(request.clone(), cancel.clone(), ui)?;
     let shared = SharedWork::find(&opened.repository, &opened.settings, &args.remote, clock::now)?;
     if opened.branch != *shared.run() {
         let words =
@@ -372,18 +372,10 @@ fn try_work(
 /// The tasks for which there is something to do.
 fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
     let progress = Progress::new(Some(&planned.plan), run, PlanMarks::Count);
-    let mut due = wanted(&planned.plan, &Selection::default());
-    due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
-        Some(State::Failed) => args.retry_failed,
-        _ => progress.is_left(&task.id),
-    });
+    let selection = Selection { retry_failed: args.retry_failed, ..Selection::default() };
+    let due = gardener::due(&planned.plan, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     Ok(due)
-}
-
-fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
-    let (repository, config) = entry::open_repository(ui)?;
-    OpenRun::open(request.clone(), RunHost { repository, config, cancel: cancel.clone(), clock: clock::now })
 }
 
 /// Clones a repository into a folder of the current one, unless that exists, and makes it the current one.

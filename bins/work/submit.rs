@@ -37,7 +37,7 @@ pub(super) fn submit(request: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
     let planned = shared.plan_submission(&request.run, &config, request.workers, suite()?)?;
     let (mut submission, manifest) = engine.prepare(repository.top(), planned.order)?;
     let mut commands = planned.commands.clone();
-    commands.extend(engine.commands_to_approve().iter().cloned());
+    commands.extend(engine.commands_to_approve.iter().cloned());
     commands.extend(manifest);
     approval::require(&repository, &commands, request.run.consent, ui)?;
     submission.approve(&planned.commands);
@@ -62,7 +62,7 @@ fn report(request: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWor
     let SubmittedWorkers { workers, jobs } = submitted;
     let noun = if *workers == 1 { "worker" } else { "workers" };
     let words = if jobs.is_empty() { String::new() } else { format!(": {}", jobs.join(" ")) };
-    ui.line(&format!("submitted {workers} {noun} to {}{words}", engine.name()));
+    ui.line(&format!("submitted {workers} {noun} to {}{words}", engine.name));
     let (to, of) = match request.remote {
         DEFAULT_REMOTE => (String::new(), String::new()),
         other => (format!(" {other}"), format!(" --remote {other}")),
@@ -83,7 +83,7 @@ fn report(request: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWor
 pub(super) fn cancel(on: &str, jobs: &[String], yes: bool, ui: &mut Ui) -> Outcome {
     let (repository, _, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, on)?;
-    approval::require(&repository, engine.commands_to_approve(), approval::consent(yes), ui)?;
+    approval::require(&repository, &engine.commands_to_approve, approval::consent(yes), ui)?;
     for job in jobs {
         engine.cancel(job, &Cancel::new())?;
         ui.line(&format!("cancelled {job}"));

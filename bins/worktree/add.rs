@@ -6,7 +6,6 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{GitError, UncommittedPath},
     history::{CommitSource, Run},
-    message::nearest,
     name::{Oid, TaskId},
     plan::{Plan, configured_plan_path, find_plans},
     safe_files,
@@ -85,24 +84,16 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     };
     // Reading history is slow, so it is read only if the name would be refused.
     let run = Run::scan(&opened.repository, opened.scope.clone(), CommitSource::Cached)?;
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
-    let frozen = match frozen {
-        Some(frozen) => opened.repository.find_blob(frozen.blob)?.zip(Some(frozen.path.as_str())),
-        None => None,
-    };
-    let frozen = frozen.and_then(|(bytes, path)| Plan::read(path, &bytes).ok());
+    let frozen = Plan::read_frozen(&opened.repository, run.frozen_plan())?.and_then(Result::ok);
     if run.find(task).is_some() || frozen.is_some_and(|plan| plan.find(task).is_some()) {
         return Ok(());
     }
     let failure = Failure::new(Exit::No, format!("there is no task '{task}' in the plan '{path}'"));
     let all_the_same = "for a task that is not in the plan, use --unplanned";
-    Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?\n{all_the_same}")),
-        None => {
-            let scope = scope::option(&opened.repository, &opened.scope.branch);
-            failure.hint(format!("see all tasks with: git arborist state{scope}\n{all_the_same}"))
-        }
-    })
+    let scope = scope::option(&opened.repository, &opened.scope.branch);
+    let all = format!("see all tasks with: git arborist state{scope}");
+    let hint = scope::hint_nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str()), all);
+    Err(failure.hint(format!("{hint}\n{all_the_same}")))
 }
 
 /// The plan in the checkout, if it can be read.

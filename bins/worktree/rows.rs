@@ -1,8 +1,9 @@
 //! The facts about each worktree: its path, the state of its task, and the distance of its branch.
 
-use std::{collections::HashMap, fs, path::Path, thread};
+use std::{collections::HashMap, path::Path, thread};
 
 use arborist_core::{
+    cleanup::size_of,
     failure::Failure,
     gardener::{GardenerError, find_lost_branches},
     git::{Distance, Repository},
@@ -251,20 +252,4 @@ impl Runs<'_> {
 /// A path without control characters.
 pub(super) fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy())
-}
-
-/// The bytes below a directory. Links are not followed.
-fn size_of(folder: &Path) -> u64 {
-    let mut sum = 0;
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(found) if found.is_dir() => open.push(entry.path()),
-                Ok(found) => sum += found.len(),
-                Err(_) => {}
-            }
-        }
-    }
-    sum
 }

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{nearest, visible},
+    message::visible,
     name::TaskId,
     worktree::WorktreeError,
 };
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
+    scope::hint_nearest,
     ui::{Tone, Ui},
 };
 
@@ -82,11 +83,12 @@ pub(super) fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
     }
     let rows = rows::collect(opened, ExtraRows::Worktrees).unwrap_or_default();
     let titles: Vec<String> = rows.iter().map(WorktreeRow::title).collect();
-    match nearest(task.as_str(), titles.iter().map(String::as_str)) {
-        Some(meant) => Failure::new(Exit::No, failure.to_string()).hint(format!("did you mean '{meant}'?")),
-        None => Failure::new(Exit::No, failure.to_string())
-            .hint("see all worktrees with: git arborist worktree list"),
-    }
+    let all = "see all worktrees with: git arborist worktree list";
+    Failure::new(Exit::No, failure.to_string()).hint(hint_nearest(
+        task.as_str(),
+        titles.iter().map(String::as_str),
+        all,
+    ))
 }
 
 fn uncommitted(count: usize) -> String {

@@ -1,6 +1,11 @@
 //! Locks mutexes of this process.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    borrow::Borrow,
+    collections::HashSet,
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// Locks a mutex.
 pub trait MutexExt<T: ?Sized> {
@@ -11,5 +16,35 @@ pub trait MutexExt<T: ?Sized> {
 impl<T: ?Sized> MutexExt<T> for Mutex<T> {
     fn hold(&self) -> MutexGuard<'_, T> {
         self.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A set that the threads of this process share.
+#[derive(Debug)]
+pub struct SharedSet<T>(Mutex<HashSet<T>>);
+
+impl<T> Default for SharedSet<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Eq + Hash> SharedSet<T> {
+    /// Adds a value.
+    pub fn add(&self, value: T) {
+        self.0.hold().insert(value);
+    }
+
+    /// Removes a value.
+    pub fn remove(&self, value: &T) {
+        self.0.hold().remove(value);
+    }
+
+    /// Whether it has this value.
+    pub fn has<V: Eq + Hash + ?Sized>(&self, value: &V) -> bool
+    where
+        T: Borrow<V>,
+    {
+        self.0.hold().contains(value)
     }
 }

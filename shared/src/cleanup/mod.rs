@@ -24,6 +24,7 @@ pub use judge::{CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, Unsaved
 pub use reclaim::{Mode, Reclaimed};
 pub use restore::{RestoreRequest, RestoredRef, RestoredWork, restore};
 pub use saved::{Part, SavedWork, list_saved};
+pub use survey::size_of;
 
 use homes::{DriverLocks, KnownSession, SessionHomes};
 
@@ -43,8 +44,8 @@ pub struct CleanupOptions {
     pub topics: Vec<Topic>,
     /// Only candidates of these tasks and sessions; all if empty.
     pub names: Vec<String>,
-    /// What to do with branches of remotes.
-    pub remotes: Remotes,
+    /// Whether branches of remotes that have landed are deleted.
+    pub cleans_remotes: bool,
     /// How long to wait for remotes.
     pub network: Network,
     /// The directory of logs, below the main checkout.
@@ -53,15 +54,6 @@ pub struct CleanupOptions {
     pub report_dir: String,
     /// The settings of this repository in its workspace.
     pub section: RepoSection,
-}
-
-/// What to do with branches of remotes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remotes {
-    /// Leave them alone.
-    Left,
-    /// Delete those that have landed.
-    Cleaned,
 }
 
 /// One cleanup of a repository.

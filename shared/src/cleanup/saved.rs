@@ -1,10 +1,6 @@
 //! Saved work: its names, when it was saved, and its list.
 
-use std::{
-    collections::HashMap,
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::{collections::HashMap, path::Path};
 
 use jiff::tz::TimeZone;
 
@@ -158,11 +154,7 @@ const TAIL: u64 = 1024;
 /// When a ref was last written, according to its reflog, if git keeps that in a file. This can only make a candidate
 /// younger.
 pub(super) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
-    let mut file = safe_files::open(&common_dir.join("logs").join(name)).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-    let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    let tail = safe_files::read_tail(&common_dir.join("logs").join(name), TAIL).ok()?;
     let text = String::from_utf8_lossy(&tail);
     let line = text.lines().next_back()?;
     let head = line.split('\t').next()?;

@@ -41,7 +41,8 @@ const FOLDER: &str = ".cache/git-arborist/workers";
 /// An engine, and the places that the user has named for it.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    name: String,
+    /// Its name.
+    pub name: String,
     places: Vec<String>,
     preset: Option<&'static EnginePreset>,
     submit: String,
@@ -52,8 +53,8 @@ pub struct Engine {
     logs: Option<String>,
     dir: Option<String>,
     manifest: Option<String>,
-    /// What comes from files of the repository, one line each.
-    foreign: BTreeSet<String>,
+    /// The commands and settings that come from files of the repository, one line each: the user has to approve them.
+    pub commands_to_approve: BTreeSet<String>,
 }
 
 /// What workers are started with.
@@ -118,7 +119,8 @@ impl Engine {
         let all = own
             .map(|own| [&own.submit, &own.alive, &own.cancel, &own.jobs, &own.logs, &own.dir, &own.manifest]);
         let foreign = all.into_iter().flatten().flatten().filter(|value| value.is_tracked());
-        let foreign = foreign.map(|Sourced { key, value, .. }| format!("{key}: {value}")).collect();
+        let commands_to_approve =
+            foreign.map(|Sourced { key, value, .. }| format!("{key}: {value}")).collect();
         // Whatever starts workers at a place can also print their logs there.
         let logs = find(own.map(|own| &own.logs), preset.map(|preset| preset.logs))
             .or_else(|| Some(submit.clone()).filter(|submit| submit.contains("{place}")));
@@ -133,22 +135,10 @@ impl Engine {
             logs,
             dir: find(own.map(|own| &own.dir), None),
             manifest: find(own.map(|own| &own.manifest), preset.and_then(|preset| preset.manifest)),
-            foreign,
+            commands_to_approve,
         };
         engine.require_places()?;
         Ok(engine)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The commands and settings that come from files of the repository, one line each: the user has to approve them.
-    #[must_use]
-    pub fn commands_to_approve(&self) -> &BTreeSet<String> {
-        &self.foreign
     }
 
     /// Refuses places that the engine does not take, misses, or could take for options.

@@ -87,12 +87,10 @@ pub enum EventKind {
     /// What the agent changed in a turn was committed.
     TurnCommitted {
         /// The repository of the workspace, if it is not the one that has the plan.
-        #[schemars(with = "Option<String>")]
         repo: Option<RepoName>,
         /// The number of the turn in its session.
         turn: u64,
         /// The commit's full id.
-        #[schemars(with = "String")]
         commit: Oid,
         /// The subject of the commit.
         #[serde(serialize_with = "in_one_line")]
@@ -101,20 +99,16 @@ pub enum EventKind {
     /// A checkpoint was recorded.
     Checkpoint {
         /// The full id of the record.
-        #[schemars(with = "String")]
         record: Oid,
         /// The newest commit of the work.
-        #[schemars(with = "String")]
         commit: Oid,
         /// The head of each repository of the workspace. Best effort: they are read one after the other, and one that
         /// could not be read is left out.
-        #[schemars(with = "BTreeMap<String, String>")]
         snapshot: Snapshot,
     },
     /// A repository of the workspace was cloned.
     Cloned {
         /// Its name.
-        #[schemars(with = "String")]
         repo: RepoName,
         /// Where from, without secrets.
         remote: String,
@@ -122,7 +116,6 @@ pub enum EventKind {
     /// A repository was fetched.
     Fetched {
         /// Its name.
-        #[schemars(with = "String")]
         repo: RepoName,
         /// The remote, without secrets.
         remote: String,
@@ -130,19 +123,15 @@ pub enum EventKind {
     /// A session has a branch in a repository.
     BranchCreated {
         /// The repository.
-        #[schemars(with = "String")]
         repo: RepoName,
         /// The branch.
-        #[schemars(with = "String")]
         branch: BranchName,
         /// The commit at which it starts.
-        #[schemars(with = "String")]
         base: Oid,
     },
     /// Refs of a repository were pushed.
     Pushed {
         /// The repository.
-        #[schemars(with = "String")]
         repo: RepoName,
         /// The remote, without secrets.
         remote: String,
@@ -152,7 +141,6 @@ pub enum EventKind {
     /// A push failed. It is retried during the run.
     PushFailed {
         /// The repository.
-        #[schemars(with = "String")]
         repo: RepoName,
         /// Why, in one line.
         why: String,
@@ -164,7 +152,6 @@ pub enum EventKind {
         #[schemars(schema_with = "statuses")]
         status: Status,
         /// Its full id.
-        #[schemars(with = "String")]
         commit: Oid,
         /// Why the step failed, in one line; null if it did not.
         #[serde(serialize_with = "reason")]
@@ -181,14 +168,11 @@ pub enum EventKind {
     /// A task got a worktree, or a session got one in a repository.
     WorktreeCreated {
         /// The repository; null for a task's worktree in the repository with the plan.
-        #[schemars(with = "Option<String>")]
         repo: Option<RepoName>,
         /// Its top.
         #[serde(serialize_with = "shown_path")]
-        #[schemars(with = "String")]
         path: PathBuf,
         /// The branch that is checked out there.
-        #[schemars(with = "String")]
         branch: BranchName,
         /// Whether an existing worktree is reused.
         recycled: bool,
@@ -196,13 +180,10 @@ pub enum EventKind {
     /// The branch of a task has landed on its target.
     Merged {
         /// The branch.
-        #[schemars(with = "String")]
         branch: BranchName,
         /// The branch that it landed on.
-        #[schemars(with = "String")]
         target: BranchName,
         /// The merge commit's full id.
-        #[schemars(with = "String")]
         commit: Oid,
         /// Whether it merged without conflicts.
         auto: bool,
@@ -218,10 +199,8 @@ pub enum EventKind {
     /// The branch of a task conflicts with its target.
     Conflict {
         /// The branch.
-        #[schemars(with = "String")]
         branch: BranchName,
         /// The branch that it was to land on.
-        #[schemars(with = "String")]
         target: BranchName,
         /// How many conflicts there are.
         conflicts: usize,
@@ -232,10 +211,8 @@ pub enum EventKind {
     /// A conflict needs a person.
     Escalated {
         /// The branch.
-        #[schemars(with = "String")]
         branch: BranchName,
         /// The branch that it was to land on.
-        #[schemars(with = "String")]
         target: BranchName,
         /// How many conflicts there are.
         conflicts: usize,
@@ -343,13 +320,10 @@ impl StepReason {
 #[schemars(deny_unknown_fields)]
 pub struct RunOpening {
     /// The branch of the run.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The commit at which it begins.
-    #[schemars(with = "String")]
     pub head: Oid,
     /// How many tasks there are.
     pub total: usize,

@@ -19,11 +19,11 @@ use crate::{
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
     pipeline::{
-        ConcurrentChildren, ConfigGuard, EXPECTED_FAILURES, KnownRed, PipelineError, Redaction,
+        ConcurrentChildren, ConfigGuard, EXPECTED_FAILURES, KnownRed, PipelineError, Redaction, RunContext,
         TestObservation, ran_no_tests,
     },
     process::{Cancel, Confinement, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
-    safe_files,
+    record, safe_files,
     sandbox::{Sandbox, SandboxedChild, list_denials, names_closed_path},
 };
 
@@ -96,6 +96,12 @@ pub enum RedCause {
     NoFile,
 }
 
+/// Creates the log of a test before a task, and returns its path relative to `home`. `about` tells it from others.
+pub fn create_baseline_log(home: &Path, log_dir: &str, about: &str) -> Result<String, GardenerError> {
+    record::create_baseline_log(home, log_dir, about)
+        .map_err(|source| GardenerError::Log { path: log_dir.to_owned(), why: source.to_string() })
+}
+
 /// The result of a baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
@@ -128,7 +134,32 @@ impl Baseline {
     }
 }
 
-impl Probe<'_> {
+impl<'a> Probe<'a> {
+    /// A command that is run when agents of the run may have worked already.
+    pub(super) fn after_agents(
+        context: &'a RunContext<'_>,
+        command: &'a str,
+        dir: &'a Path,
+        place: &'a Repository,
+        environment: Vec<(String, String)>,
+        log: &str,
+    ) -> Self {
+        Self {
+            command,
+            dir,
+            places: vec![place],
+            sandbox: &context.options.sandbox,
+            config_guard: &context.config_guard,
+            environment,
+            limits: context.options.test_limits(),
+            log: context.home.join(log),
+            secrets: &context.secrets,
+            cancel: &context.cancel,
+            learns: false,
+            may_leave_sandbox: false,
+        }
+    }
+
     /// Runs the command.
     pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {
         let places = vec![self.dir.to_owned()];

@@ -4,7 +4,7 @@
 //! told which files come from a task that was rejected.
 
 use super::{
-    Baseline, BaselineGuard, Gardener, GardenerError, LeftoverWork, Probe, has_passed,
+    Baseline, BaselineGuard, Gardener, GardenerError, LeftoverWork, Probe, create_baseline_log, has_passed,
     task_thread::{RunResources, works_in},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     },
     plan::Task,
     progress::{PlanMarks, Progress},
-    record::{RunRecorder, UnfinishedAttempt, create_baseline_log, log_time},
+    record::{RunRecorder, UnfinishedAttempt, log_time},
 };
 
 impl Gardener<'_> {
@@ -136,26 +136,12 @@ impl RunResources<'_> {
         let place = clean.as_mut().map(|places| places(recorder.head())).transpose();
         context.clean_checkouts = clean;
         let place = place?;
-        let log =
-            create_baseline_log(&self.context.home, &options.log_dir, &log_time((self.context.clock)()));
-        let log = log.map_err(|source| GardenerError::Log {
-            path: options.log_dir.clone(),
-            why: source.to_string(),
-        })?;
-        let probe = Probe {
-            command,
-            dir: place.as_ref().map_or(context.dir, |place| &place.path),
-            places: vec![recorder.repository()],
-            sandbox: &options.sandbox,
-            config_guard: &self.context.config_guard,
-            environment: context.environment.clone(),
-            limits: options.test_limits(),
-            log: self.context.home.join(&log),
-            secrets: &self.context.secrets,
-            cancel: &self.context.cancel,
-            learns: false,
-            may_leave_sandbox: false,
-        };
+        let now = log_time((self.context.clock)());
+        let log = create_baseline_log(&self.context.home, &options.log_dir, &now)?;
+        let dir = place.as_ref().map_or(context.dir, |place| &place.path);
+        let environment = context.environment.clone();
+        let probe =
+            Probe::after_agents(&self.context, command, dir, recorder.repository(), environment, &log);
         let (repository, users) = (recorder.repository(), self.context.users_paths(recorder));
         let before = FilesBeforeTest::read(repository, recorder.tree(), &users, OtherWriters::Alone)?;
         let guard = BaselineGuard::between_tasks(recorder)?;

@@ -17,30 +17,10 @@ pub struct Selection {
     pub only: Vec<TaskId>,
     /// Nothing after this task or phase in the order of the plan.
     pub until: Option<TaskId>,
-    /// Whether to continue with other tasks when one fails.
-    pub keeps_going: KeepGoing,
-    /// What to do with tasks that have failed before.
-    pub failed: EarlierFailures,
-}
-
-/// Whether other tasks are started after one has failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum KeepGoing {
-    /// No other task is started.
-    #[default]
-    No,
-    /// Tasks that do not depend on it are still started.
-    Yes,
-}
-
-/// What to do with tasks that have failed before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum EarlierFailures {
-    /// They stay failed.
-    #[default]
-    Keep,
-    /// They are reset and done again.
-    Retry,
+    /// Whether tasks that do not depend on a failed one are still started.
+    pub keep_going: bool,
+    /// Whether tasks that have failed before are reset and done again.
+    pub retry_failed: bool,
 }
 
 impl Selection {
@@ -73,6 +53,17 @@ pub fn wanted<'a>(plan: &'a Plan, selection: &Selection) -> Vec<&'a Task> {
         selection.only.is_empty() || selection.only.iter().any(|named| is_below(plan, task, named))
     });
     order
+}
+
+/// The selected tasks for which there is something to do: work, or a landing.
+#[must_use]
+pub fn due<'a>(plan: &'a Plan, progress: &Progress<'_>, selection: &Selection) -> Vec<&'a Task> {
+    let mut due = wanted(plan, selection);
+    due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
+        Some(State::Failed) => selection.retry_failed,
+        _ => progress.is_left(&task.id),
+    });
+    due
 }
 
 /// Whether `named` is the task itself or a phase that contains it.

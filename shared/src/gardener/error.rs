@@ -275,7 +275,7 @@ impl GardenerError {
     /// The failure whose hints repeat the options of the command.
     #[must_use]
     pub fn into_failure(self, options: &TypedOptions) -> Failure {
-        let hint = self.hint_with(options);
+        let hint = self.explain_with(options).hint;
         // A plan has a hint for each of its problems.
         let has_own_hints = matches!(self, Self::Plan(_));
         let failure = Failure::from(self);
@@ -323,65 +323,7 @@ pub(crate) const fn first_or_next(is_first: bool) -> &'static str {
 
 impl Explain for GardenerError {
     fn explain(&self) -> Explanation {
-        Explanation { exit: self.exit(), hint: self.hint() }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Git(error) => error.exit(),
-            Self::Settings(error) => error.exit(),
-            Self::History(error) => error.exit(),
-            Self::Plan(error) => error.exit(),
-            Self::Pipeline(error) => error.exit(),
-            Self::Record(error) => error.exit(),
-            Self::Agent(error) => error.exit(),
-            Self::Worktree(error) => error.exit(),
-            Self::Queue(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            Self::Coordination(error) => error.exit(),
-            Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
-            Self::Locked { .. }
-            | Self::Detached
-            | Self::DetachedBy(_)
-            | Self::Unborn(_)
-            | Self::NoCommit
-            | Self::Bare
-            | Self::NoPlace
-            | Self::Log { .. } => Exit::Fatal,
-            Self::NoPlan
-            | Self::SeveralPlans(_)
-            | Self::NoTask { .. }
-            | Self::NothingSelected { .. }
-            | Self::NotReady { .. }
-            | Self::NoAttemptLeft { .. }
-            | Self::IsPhase { .. }
-            | Self::PhaseFailed(_)
-            | Self::RedBaseline { .. }
-            | Self::RedInSandbox { .. }
-            | Self::RedLeftovers { .. }
-            | Self::MeddlingTests { .. }
-            | Self::RedWithoutTest(_) => Exit::No,
-            Self::LaneGone { .. }
-            | Self::BegunBefore { .. }
-            | Self::Dirty { .. }
-            | Self::Unmerged { .. }
-            | Self::UntrackedRepository(_)
-            | Self::Overlap(_)
-            | Self::Contested(..)
-            | Self::OperationInProgress(_)
-            | Self::OtherPlan { .. }
-            | Self::PlanChanged { .. }
-            | Self::ConfigChanged { .. }
-            | Self::Forked { .. }
-            | Self::Reverted { .. }
-            | Self::Lost(_)
-            | Self::LostTestCommand { .. }
-            | Self::StartedInLane { .. }
-            | Self::NotLanded { .. }
-            | Self::Parked { .. }
-            | Self::Merged { .. }
-            | Self::OnTaskBranch { .. } => Exit::Person,
-        }
+        self.explain_with(&TypedOptions::default())
     }
 
     fn messages(&self) -> Vec<(String, Option<String>)> {
@@ -390,111 +332,107 @@ impl Explain for GardenerError {
             _ => vec![(self.to_string(), self.hint())],
         }
     }
-
-    fn hint(&self) -> Option<String> {
-        self.hint_with(&TypedOptions::default())
-    }
 }
 
 impl GardenerError {
-    /// What to try next. The commands have these options.
+    /// The exit code, and what to try next. The commands in it have these options.
     #[must_use]
-    pub fn hint_with(&self, options: &TypedOptions) -> Option<String> {
-        Some(match self {
-            Self::Git(error) => return error.hint(),
-            Self::Settings(error) => return error.hint(),
-            Self::History(error) => return error.hint(),
-            Self::Plan(error) => return error.hint(),
-            Self::Pipeline(error) => return error.hint(),
-            Self::Record(error) => return error.hint(),
-            Self::Agent(error) => return error.hint(),
-            Self::Worktree(error) => return error.hint(),
-            Self::Queue(error) => return error.hint(),
-            Self::Session(error) => return error.hint(),
-            Self::Coordination(error) => return error.hint(),
-            Self::Locked { source, .. } => return source.advice_to_stop(),
-            Self::Detached => {
-                "create a branch: git switch -c my-branch\nor give the run its own branch: --session-branch"
-                    .into()
-            }
-            Self::DetachedBy(_) => {
-                "finish or cancel it, as 'git status' says, then run the same command again".into()
-            }
+    fn explain_with(&self, options: &TypedOptions) -> Explanation {
+        match self {
+            Self::Git(error) => error.explain(),
+            Self::Settings(error) => error.explain(),
+            Self::History(error) => error.explain(),
+            Self::Plan(error) => error.explain(),
+            Self::Pipeline(error) => error.explain(),
+            Self::Record(error) => error.explain(),
+            Self::Agent(error) => error.explain(),
+            Self::Worktree(error) => error.explain(),
+            Self::Queue(error) => error.explain(),
+            Self::Session(error) => error.explain(),
+            Self::Coordination(error) => error.explain(),
+            Self::Locked { source, .. } => source.explain(),
+            Self::NoPlace | Self::Log { .. } => Exit::Fatal.into(),
+            Self::Detached => Exit::Fatal.hint(
+                "create a branch: git switch -c my-branch\nor give the run its own branch: --session-branch",
+            ),
+            Self::DetachedBy(_) => Exit::Fatal
+                .hint("finish or cancel it, as 'git status' says, then run the same command again"),
             Self::Unborn(_) | Self::NoCommit => {
-                "make a first commit: git commit --allow-empty -m 'first commit'".into()
+                Exit::Fatal.hint("make a first commit: git commit --allow-empty -m 'first commit'")
             }
-            Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty { has_done, needed, session, .. } => {
-                advice_to_commit(*has_done, needed, session.as_ref())
-            }
-            Self::Unmerged { files, has_done, session } => {
-                advice_to_resolve(files, *has_done, session.as_ref())
-            }
-            Self::UntrackedRepository(path) => advice_to_ignore(path),
-            Self::Overlap(_) => "commit them, or run: git stash -u".into(),
-            Self::Contested(task, _) => {
-                format!("to keep the files and run the task again: git arborist reset {task}")
-            }
-            Self::OperationInProgress(_) => ADVICE_ON_OPERATION.into(),
-            Self::SeveralPlans(plans) => advice_on_several_plans(plans),
-            Self::NoPlan => {
-                "name a plan with --tree, or create tasks.md\nor run one task without a plan: git arborist garden -m 'what to do'"
-                    .into()
-            }
-            Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
+            Self::Bare => Exit::Fatal.hint("clone it, and run this in the clone"),
+            Self::SeveralPlans(plans) => Exit::No.hint(advice_on_several_plans(plans)),
+            Self::NoPlan => Exit::No.hint(
+                "name a plan with --tree, or create tasks.md\nor run one task without a plan: git arborist garden -m 'what to do'",
+            ),
+            Self::NoTask { meant: Some(meant), .. } => Exit::No.hint(format!("did you mean '{meant}'?")),
             Self::NoTask { .. } => {
-                format!("see all tasks with: git arborist state{}", options.tree)
+                Exit::No.hint(format!("see all tasks with: git arborist state{}", options.tree))
             }
+            Self::NothingSelected { .. } => Exit::No.into(),
             Self::NoAttemptLeft { command, .. } => {
-                format!("to try it again, run: {command} --retry-failed{}", options.common)
+                Exit::No.hint(format!("to try it again, run: {command} --retry-failed{}", options.common))
             }
-            Self::IsPhase { task } => format!(
+            Self::IsPhase { task } => Exit::No.hint(format!(
                 "to run its tasks: git arborist gardener --only {task}{}{}",
                 options.common, options.lanes
+            )),
+            Self::NotReady { has_failed, .. } => Exit::No.hint(advice_to_run_all(*has_failed, options)),
+            Self::PhaseFailed(_) => Exit::No.hint(
+                "fix the code or the tests, then run the same command again, which starts with these tests",
             ),
-            Self::NotReady { has_failed, .. } => advice_to_run_all(*has_failed, options),
-            Self::OtherPlan { path, .. } => advice_on_other_plan(path),
-            Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
-                let change = self.unaccepted_change().map(|change| format!("{}\n", change.words()));
-                let change = change.unwrap_or_default();
-                format!("{change}accept the change with --accept-changes, or start a new run with --new-run")
-            }
-            Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
-            Self::Reverted { task, reverted } => reverted.advice(task),
-            Self::Lost(lost) => advice_on_lost_branch(lost),
-            Self::LaneGone { .. } => {
-                "its commits are on its branch; to continue from there, run the same command again".into()
-            }
-            Self::BegunBefore { path, run, .. } => {
-                format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
-            }
-            Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, cause, untried, command, .. } => {
-                baseline_advice(*is_elsewhere, *names_tests, *cause, untried.as_ref().map(|untried| (untried, command.as_str())))
+                let untried = untried.as_ref().map(|untried| (untried, command.as_str()));
+                Exit::No.hint(baseline_advice(*is_elsewhere, *names_tests, *cause, untried))
             }
-            Self::RedInSandbox { denials, .. } => advice_on_denials(denials),
+            Self::RedInSandbox { denials, .. } => Exit::No.hint(advice_on_denials(denials)),
             Self::RedLeftovers { other, .. } => {
-                format!("to remove its changes, run: git arborist reset --drop {other}")
+                Exit::No.hint(format!("to remove its changes, run: git arborist reset --drop {other}"))
             }
-            Self::MeddlingTests { log, .. } => advice_on_meddling_tests(log),
-            Self::RedWithoutTest(_) => {
-                "give one with --test-command, or set test-command in .arborist/config.toml".into()
+            Self::MeddlingTests { log, .. } => Exit::No.hint(advice_on_meddling_tests(log)),
+            Self::RedWithoutTest(_) => Exit::No
+                .hint("give one with --test-command, or set test-command in .arborist/config.toml"),
+            Self::Dirty { has_done, needed, session, .. } => {
+                Exit::Person.hint(advice_to_commit(*has_done, needed, session.as_ref()))
             }
-            Self::LostTestCommand { .. } => {
-                "give the same one again with --test-command; to continue without tests, add --test-command ''".into()
+            Self::Unmerged { files, has_done, session } => {
+                Exit::Person.hint(advice_to_resolve(files, *has_done, session.as_ref()))
             }
+            Self::UntrackedRepository(path) => Exit::Person.hint(advice_to_ignore(path)),
+            Self::Overlap(_) => Exit::Person.hint("commit them, or run: git stash -u"),
+            Self::Contested(task, _) => Exit::Person
+                .hint(format!("to keep the files and run the task again: git arborist reset {task}")),
+            Self::OperationInProgress(_) => Exit::Person.hint(ADVICE_ON_OPERATION),
+            Self::OtherPlan { path, .. } => Exit::Person.hint(advice_on_other_plan(path)),
+            Self::PlanChanged { change, .. } | Self::ConfigChanged { change, .. } => {
+                let change = change.as_deref().map(|change| format!("{}
+", change.words())).unwrap_or_default();
+                Exit::Person.hint(format!("{change}accept the change with --accept-changes, or start a new run with --new-run"))
+            }
+            Self::Forked { task, .. } => Exit::Person.hint(format!("to start it over, run: git arborist reset {task}")),
+            Self::Reverted { task, reverted } => Exit::Person.hint(reverted.advice(task)),
+            Self::Lost(lost) => Exit::Person.hint(advice_on_lost_branch(lost)),
+            Self::LaneGone { .. } => Exit::Person
+                .hint("its commits are on its branch; to continue from there, run the same command again"),
+            Self::BegunBefore { path, run, .. } => {
+                Exit::Person.hint(format!("merge the run there by hand: git -C '{path}' merge {}", run.short()))
+            }
+            Self::LostTestCommand { .. } => Exit::Person.hint(
+                "give the same one again with --test-command; to continue without tests, add --test-command ''",
+            ),
             Self::StartedInLane { command, .. } => {
-                format!("to continue it there, run: {command}{}", options.common)
+                Exit::Person.hint(format!("to continue it there, run: {command}{}", options.common))
             }
-            Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
-            Self::Merged { path, .. } => advice_on_finished_tasks(path.as_deref()),
-            Self::OnTaskBranch { run, place, .. } => advice_on_task_branch(run, place.as_deref()),
+            Self::NotLanded { task, branch, command, .. } => {
+                Exit::Person.hint(advice_to_land((task, branch), *command))
+            }
+            Self::Merged { path, .. } => Exit::Person.hint(advice_on_finished_tasks(path.as_deref())),
+            Self::OnTaskBranch { run, place, .. } => {
+                Exit::Person.hint(advice_on_task_branch(run, place.as_deref()))
+            }
             Self::Parked { branch, obstacle } => {
-                advice_on_parked(branch, obstacle.as_ref(), options)
+                Exit::Person.hint(advice_on_parked(branch, obstacle.as_ref(), options))
             }
-            Self::PhaseFailed(_) => {
-                "fix the code or the tests, then run the same command again, which starts with these tests".into()
-            }
-        })
+        }
     }
 }

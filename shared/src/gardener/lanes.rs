@@ -12,7 +12,7 @@ use crate::{
     git::{FastForward, HiddenMarks, Merge, NewCommit, Repository, Signing},
     history::{Event, Run},
     message::Status,
-    mutex::MutexExt,
+    mutex::{MutexExt, SharedSet},
     name::{Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
@@ -40,14 +40,12 @@ pub struct Lanes<'a> {
     /// The marks of unfinished attempts of an earlier run.
     pub left: LeftMarks,
     /// The lanes whose orphan lock this run has taken.
-    pub visited: VisitedLanes,
-    /// What the test command has passed on.
-    pub proofs: Proofs,
+    pub visited: SharedSet<PathBuf>,
+    /// The trees that a test command has passed on, with the command.
+    pub green_trees: SharedSet<(Oid, String)>,
+    /// The lanes in which tests have passed, so they have everything that the tests need.
+    pub green_lanes: SharedSet<PathBuf>,
 }
-
-/// The orphan locks of the lanes that this run has used.
-#[derive(Debug, Default)]
-pub struct VisitedLanes(Mutex<HashSet<PathBuf>>);
 
 /// The task branches with marks of unfinished attempts. They are listed once: the run's lock keeps other processes from
 /// adding to them.
@@ -79,7 +77,7 @@ impl Lanes<'_> {
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
         let (tip, is_reset) = begin_lane(&lease, start, self.queue.memory.distrusted.has(task))?;
         if is_reset {
-            self.queue.memory.distrusted.take(task);
+            self.queue.memory.distrusted.remove(task);
         }
         let has_no_commits = tip.head == start.base;
         let starts_over = is_reset
@@ -128,7 +126,7 @@ impl Lanes<'_> {
                 ended.extend(pids);
                 // Nothing is left of the earlier run there, so its processes are not searched again when a task takes
                 // the lane: that reads the environment and the open files of every process of the machine.
-                self.visited.0.hold().insert(entry.path());
+                self.visited.add(entry.path());
             }
         }
         Ok(ended)
@@ -137,11 +135,11 @@ impl Lanes<'_> {
     /// Takes the lane's orphan lock. The first time, processes of an earlier run in the lane are ended.
     fn take_orphan_lock(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
         let path = self.orphan_lock_path(lane);
-        let is_known = self.visited.0.hold().contains(&path);
+        let is_known = self.visited.has(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (orphan_lock, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-        self.visited.0.hold().insert(path);
+        self.visited.add(path);
         Ok(orphan_lock)
     }
 
@@ -323,36 +321,5 @@ impl TaskCheckout {
             }
             _ => error,
         }
-    }
-}
-
-/// The trees that a test command has passed on, and the lanes in which tests have passed.
-#[derive(Debug, Default)]
-pub struct Proofs {
-    trees: Mutex<HashSet<(Oid, String)>>,
-    lanes: Mutex<HashSet<PathBuf>>,
-}
-
-impl Proofs {
-    /// Remembers that the command has passed on this tree.
-    pub fn add(&self, tree: Oid, command: &str) {
-        self.trees.hold().insert((tree, command.to_owned()));
-    }
-
-    /// Whether the command has passed on this tree.
-    #[must_use]
-    pub fn has(&self, tree: Oid, command: &str) -> bool {
-        self.trees.hold().contains(&(tree, command.to_owned()))
-    }
-
-    /// Remembers that tests have passed in this lane, so it has everything that they need.
-    pub fn add_lane(&self, lane: &Path) {
-        self.lanes.hold().insert(lane.to_owned());
-    }
-
-    /// Whether tests have passed in this lane.
-    #[must_use]
-    pub fn has_lane(&self, lane: &Path) -> bool {
-        self.lanes.hold().contains(lane)
     }
 }

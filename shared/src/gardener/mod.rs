@@ -41,12 +41,14 @@ mod work_state;
 
 pub use advice::continue_in_lane;
 pub use baseline_guard::BaselineGuard;
-pub use baseline_test::{Baseline, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, has_passed};
-pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
+pub use baseline_test::{
+    Baseline, OutsideResult, Probe, RedCause, TEST_GATE, UntriedOutside, create_baseline_log, has_passed,
+};
+pub use choose::{Selection, due, left_over, wanted};
 pub(crate) use error::first_or_next;
 pub use error::{GardenerError, LandingDelay, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
-pub use lanes::{Lanes, LeftMarks, Proofs, TaskCheckout, VisitedLanes};
+pub use lanes::{Lanes, LeftMarks, TaskCheckout};
 pub use leftover_work::LeftoverWork;
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
@@ -121,10 +123,10 @@ impl<'a> Gardener<'a> {
         if self.resources.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
-        match selection.failed {
-            EarlierFailures::Retry if self.remote_work().is_some() => self.forget_failed(&wanted),
-            EarlierFailures::Retry => self.reset_failed(&wanted)?,
-            EarlierFailures::Keep => {}
+        match selection.retry_failed {
+            true if self.remote_work().is_some() => self.forget_failed(&wanted),
+            true => self.reset_failed(&wanted)?,
+            false => {}
         }
         self.own_refs()?;
         self.distrust_unrecorded()?;
@@ -397,7 +399,7 @@ impl<'a> Gardener<'a> {
             rejected: self.find_rejected(task)?,
             spent_by_others: OtherSpending::new(spent, spending_receiver),
             is_interrupted,
-            is_retried: state.selection.failed == EarlierFailures::Retry,
+            is_retried: state.selection.retry_failed,
         }))
     }
 
@@ -451,7 +453,7 @@ impl<'a> Gardener<'a> {
                 state.excluded.insert(task);
                 state.halt_unless_kept_going();
             }
-            Err(error) if error.concerns_only_the_task() && state.selection.keeps_going == KeepGoing::Yes => {
+            Err(error) if error.concerns_only_the_task() && state.selection.keep_going => {
                 let mut words = match &error {
                     GardenerError::RedLeftovers { .. } => error.to_string(),
                     _ => format!("{task} was stopped: {error}"),
@@ -466,10 +468,7 @@ impl<'a> Gardener<'a> {
             }
             // The attempt is recorded, so its place is clean and other tasks can use it. The same task could hit the
             // same error again, so it waits for the next run.
-            Err(error)
-                if self.is_recorded_interruption(&task, &error)
-                    && state.selection.keeps_going == KeepGoing::Yes =>
-            {
+            Err(error) if self.is_recorded_interruption(&task, &error) && state.selection.keep_going => {
                 (self.on_event)(RunEvent::of(
                     &task,
                     EventKind::note(format!("{task} is set aside: {error}")),

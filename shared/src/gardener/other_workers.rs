@@ -475,7 +475,7 @@ impl<'a> Gardener<'a> {
                 let moved = RefMove { name: &branch.to_ref(), new: Some(source), old };
                 self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
             }
-            lanes.queue.memory.distrusted.take(&task);
+            lanes.queue.memory.distrusted.remove(&task);
         }
         self.read_again()?;
         for (task, source) in waiting {

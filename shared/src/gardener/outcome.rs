@@ -16,14 +16,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             (format!("the gate '{}' failed: {}", failing.gate.name, failing.why), false)
         }
-        TicketOutcome::Red { failing, with } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            let gate = &failing.gate.name;
-            (
-                format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", ")),
-                false,
-            )
-        }
+        TicketOutcome::Red { failing, with } => (queue::fails_together(&failing.gate.name, with), false),
         TicketOutcome::FailsOnTarget { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
             (format!("the gate '{}' also fails without the task{place}", failing.gate.name), true)
@@ -75,19 +68,11 @@ fn words_on_policy(policy: LandingPolicy) -> String {
 /// Translates an event of the queue into events of the run.
 pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
-        queue::QueueEvent::Gating { gate, tested, is_repeated } => {
-            let words = queue::describe_gating(&gate, &tested, is_repeated);
-            vec![RunEvent { task: None, kind: EventKind::note(words) }]
-        }
         queue::QueueEvent::Settled { ticket, outcome } => {
             events_of(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
-        queue::QueueEvent::Resolving { task, attempt } => {
-            let words = format!("an agent is resolving the conflict of {task} (attempt {attempt})");
-            vec![RunEvent::of(&task, EventKind::note(words))]
-        }
         queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: others_commits_event(found) }],
-        queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
+        queue::QueueEvent::Note { task, words } => vec![RunEvent { task, kind: EventKind::note(words) }],
     }
 }
 

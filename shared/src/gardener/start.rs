@@ -52,26 +52,17 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
-/// Whether this system can limit agents and tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SandboxSupport {
-    /// It can, or the user does not want it.
-    Present,
-    /// It should, but cannot.
-    Missing,
-}
-
 /// Writes the commit that starts a run, with the known results of its tests. It names the worker if the plan is shared.
 /// A plan or configuration that is not tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
     worker: Option<&WorkerName>,
-    sandbox: SandboxSupport,
+    is_sandbox_missing: bool,
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let mut trailers = Trailers::default();
-    if sandbox == SandboxSupport::Missing {
+    if is_sandbox_missing {
         let _ = trailers.set(Key::Sandbox, "none");
     }
     if let Some(worker) = worker {

@@ -4,12 +4,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
-    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources},
+    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources, create_baseline_log},
     name::Oid,
     pipeline::{
         BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, LaneTests, PipelineError, TestTally,
     },
-    record::create_baseline_log,
     worktree::{Pool, Scratch, run_variables},
 };
 
@@ -45,10 +44,10 @@ impl RunResources<'_> {
         (!is_tool).then(|| -> LaneCheck<'_> {
             Box::new(move |tests| match tests {
                 LaneTests::Passed => {
-                    lanes.proofs.add_lane(&lane);
+                    lanes.green_lanes.add(lane.clone());
                     Ok(())
                 }
-                LaneTests::Failed { .. } if lanes.proofs.has_lane(&lane) => Ok(()),
+                LaneTests::Failed { .. } if lanes.green_lanes.has(&lane) => Ok(()),
                 LaneTests::Failed { base, known } => self.test_base(lanes, command, base, known),
             })
         })
@@ -69,9 +68,7 @@ impl RunResources<'_> {
     }
 
     fn create_baseline_log(&self, base: Oid) -> Result<String, GardenerError> {
-        let log_dir = &self.context.options.log_dir;
-        let created = create_baseline_log(&self.context.home, log_dir, &base.short());
-        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
+        create_baseline_log(&self.context.home, &self.context.options.log_dir, &base.short())
     }
 
     fn test_base(
@@ -82,7 +79,7 @@ impl RunResources<'_> {
         known: &KnownRed,
     ) -> Result<(), PipelineError> {
         let tree = lanes.repository.tree_of(base)?;
-        if lanes.proofs.has(tree, command) {
+        if lanes.green_trees.has(&(tree, command.to_owned())) {
             return Ok(());
         }
         let log = self.create_baseline_log(base).map_err(pipeline_error)?;
@@ -91,7 +88,7 @@ impl RunResources<'_> {
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {
                 return Err(PipelineError::RedLane { why, log });
             }
-            Baseline::Green(_) | Baseline::NoTests(_) => lanes.proofs.add(tree, command),
+            Baseline::Green(_) | Baseline::NoTests(_) => lanes.green_trees.add((tree, command.to_owned())),
         }
         Ok(())
     }
@@ -107,20 +104,8 @@ impl RunResources<'_> {
         lanes.pool.refresh(&scratch, base, &lanes.queue.merge.keep)?;
         let place = scratch.repository.clone();
         let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
-        let probe = Probe {
-            command,
-            dir: &scratch.path,
-            places: vec![&place],
-            sandbox: &self.context.options.sandbox,
-            config_guard: &self.context.config_guard,
-            environment: run_variables(repo, &self.context.identity.run_branch, session, &scratch.path),
-            limits: self.context.options.test_limits(),
-            log: self.context.home.join(log),
-            secrets: &self.context.secrets,
-            cancel: &self.context.cancel,
-            learns: false,
-            may_leave_sandbox: false,
-        };
+        let environment = run_variables(repo, &self.context.identity.run_branch, session, &scratch.path);
+        let probe = Probe::after_agents(&self.context, command, &scratch.path, &place, environment, log);
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.merge.keep);
         baseline

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    GardenerError, KeepGoing, Selection, Summary, TaskCheckout, Unlanded, other_workers_state::OtherWorkers,
+    GardenerError, Selection, Summary, TaskCheckout, Unlanded, other_workers_state::OtherWorkers,
     outcome::explain_ticket,
 };
 use crate::{
@@ -153,7 +153,7 @@ impl<'scope> WorkState<'scope, '_, '_> {
     }
 
     pub(super) fn halt_unless_kept_going(&mut self) {
-        if self.selection.keeps_going == KeepGoing::No {
+        if !self.selection.keep_going {
             self.halt(Stop::NoMore);
         }
     }

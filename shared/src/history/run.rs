@@ -1,5 +1,7 @@
 //! A run: its start, and the history of each task.
 
+use std::collections::HashSet;
+
 use super::{
     CommitCache, Event, ReadAhead, State, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
@@ -264,6 +266,18 @@ impl Run {
         // In a replay, all commits of a task may belong to the other session.
         let may_have_begun = self.find(task).is_some() || start.replays.is_some();
         may_have_begun.then(|| (start.commit, start.session.clone()))
+    }
+
+    /// The tasks that are complete on its branch.
+    #[must_use]
+    pub fn landed_tasks(&self) -> HashSet<TaskId> {
+        self.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
+    }
+
+    /// The plan that it was frozen with, if it has started with one.
+    #[must_use]
+    pub fn frozen_plan(&self) -> Option<&PlanRef> {
+        self.start.as_ref()?.plan.as_ref()
     }
 
     /// Whether its branch was created for its session, and has the name of it.

@@ -116,7 +116,7 @@ fn text_of(text: &str) -> String {
 
 /// A heading is ours, but some contain names: it must never look like a trailer, a divider or a quote.
 fn heading_of(text: &str) -> String {
-    let line = plain_text(text).replace('\n', " ");
+    let line = plain_line(text);
     let line = line.trim();
     let risky = |c: char| !(c.is_alphanumeric() || c == '(');
     if line.starts_with(risky) || line.to_ascii_lowercase().starts_with("arborist-") {
@@ -129,6 +129,12 @@ fn heading_of(text: &str) -> String {
 #[must_use]
 pub fn one_line(text: &str) -> String {
     plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Foreign text in one line, with a space for each line end.
+#[must_use]
+pub fn plain_line(text: &str) -> String {
+    plain_text(text).replace('\n', " ")
 }
 
 /// `text` without anything that could move a cursor, hide a character or end a line for some reader: escape sequences

@@ -17,7 +17,7 @@ mod trailers;
 mod write;
 
 pub use body::{
-    Body, BodySection, counted, escape_json, first_of, last_chars, one_line, plain_text, visible,
+    Body, BodySection, counted, escape_json, first_of, last_chars, one_line, plain_line, plain_text, visible,
     visible_lines,
 };
 pub use cleanup::{Cleanup, CommentPrefix, Editing, Recorded, final_message};

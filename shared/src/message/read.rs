@@ -3,10 +3,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{
     Key, Message, Status, Subject, Trailers,
     nearest::nearest,
-    plain_text,
+    plain_line,
     recognise::{claims_to_be_ours, looks_ours},
 };
 
@@ -402,7 +405,7 @@ fn split_trailer(line: &str) -> Option<(&str, &str)> {
 
 /// Foreign text in one of our messages: plain and short.
 fn shown(text: &str) -> String {
-    let plain = plain_text(text).replace('\n', " ");
+    let plain = plain_line(text);
     if plain.chars().count() <= 60 {
         return plain;
     }
@@ -410,15 +413,17 @@ fn shown(text: &str) -> String {
 }
 
 /// One fault: the line, what is wrong, and how to fix it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Fault {
     /// The line of the message, from 1. For something missing, the line after which it belongs.
     pub line: usize,
     /// What is wrong.
     pub what: String,
-    /// How to fix it.
+    /// How to correct it.
     pub fix: String,
     /// Whether something is missing, so that no line is wrong.
+    #[serde(skip)]
     pub is_missing: bool,
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Fault, Status, hidden::is_invisible, nearest::nearest, plain_text, trailers::has_control};
+use super::{
+    Fault, Status, hidden::is_invisible, nearest::nearest, plain_line, plain_text, trailers::has_control,
+};
 use crate::name::{Attempt, BranchName, TaskId};
 
 const OPENING: &str = "task(";
@@ -61,7 +63,7 @@ impl SubjectParts<'_> {
 /// `text` on one line, without control characters, at most `longest` characters.
 fn one_line(text: &str, longest: usize) -> String {
     let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let line = plain_text(&spaced).replace('\n', " ");
+    let line = plain_line(&spaced);
     let cut: String = line.trim().chars().take(longest).collect();
     match cut.trim() {
         "" => "(no words)".into(),

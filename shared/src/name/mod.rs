@@ -1,9 +1,30 @@
 //! Names that are validated when they are constructed, with a separate type for each kind.
 
+/// The JSON schema of a type that is written as a string: `string`, without a name or a description.
+macro_rules! string_schema {
+    ($name:ident) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
+            }
+        }
+    };
+}
+
 /// Makes a type that holds a string a name: it is parsed from text, unless `fault` says what is wrong with the text, and
 /// printed as it was written.
 macro_rules! checked_name {
     ($name:ident, $kind:expr, $fault:expr) => {
+        string_schema!($name);
+
         impl $name {
             /// The name as written.
             #[must_use]

@@ -52,6 +52,8 @@ pub struct Oid {
     format: u8,
 }
 
+string_schema!(Oid);
+
 impl Oid {
     fn from_digest(digest: &[u8]) -> Self {
         let mut bytes = [0; 32];

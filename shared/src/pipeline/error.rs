@@ -216,71 +216,49 @@ fn limited(kind: LimitKind) -> &'static str {
 
 impl Explain for PipelineError {
     fn explain(&self) -> Explanation {
-        Explanation { exit: self.exit(), hint: self.hint() }
-    }
-
-    fn exit(&self) -> Exit {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Record(error) => error.exit(),
-            Self::Agent(error) => error.exit(),
-            Self::Session(error) => error.exit(),
+            Self::Git(error) => error.explain(),
+            Self::Record(error) => error.explain(),
+            Self::Agent(error) => error.explain(),
+            Self::Session(error) => error.explain(),
             Self::Stopped { signal } => {
                 Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
+                    .hint("run the same command again to continue")
             }
-            Self::Survivors(_)
-            | Self::Refused { .. }
-            | Self::NoReview { .. }
-            | Self::Interrupted { .. }
-            | Self::Unrestored(_) => Exit::Person,
-            Self::RedLane { .. }
-            | Self::Unavailable { .. }
-            | Self::Budget(_)
-            | Self::NoCommand { .. }
-            | Self::NotRecorded { .. } => Exit::No,
-            Self::File { .. } | Self::NoTestPlace(_) | Self::ReviewPlace(_) => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::Record(error) => error.hint(),
-            Self::Agent(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::NotRecorded { .. } => {
-                Some("to let agents continue from here, run: git arborist session replay <session> --turn <turn>".into())
-            }
-            Self::RedLane { .. } => Some("the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy (no attempt is used up)\nor continue with --allow-red".into()),
-            Self::NoTestPlace(_) => None,
-            Self::Stopped { .. } => Some("run the same command again to continue".into()),
-            Self::Refused { login, .. } => Some(match login {
-                Some(login) => format!("{login}; then run the same command again (no attempt is used up)"),
-                None => "check its login or its key, then run the same command again (no attempt is used up)".into(),
-            }),
-            Self::Unavailable { .. } => Some(
-                "run the same command again later (no attempt is used up), or name another runner with --fallback".into(),
+            Self::NotRecorded { .. } => Exit::No.hint(
+                "to let agents continue from here, run: git arborist session replay <session> --turn <turn>",
             ),
-            Self::NoReview { .. } => Some(
-                "read the log and correct the reviewer, or choose another one with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up".into(),
+            Self::RedLane { .. } => Exit::No.hint(
+                "the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy (no attempt is used up)\nor continue with --allow-red",
             ),
-            Self::Budget(overrun) => {
-                Some(format!("run the same command again with a higher limit: {} (no attempt is used up)", overrun.option()))
+            Self::Unavailable { .. } => Exit::No.hint(
+                "run the same command again later (no attempt is used up), or name another runner with --fallback",
+            ),
+            Self::Budget(overrun) => Exit::No.hint(format!(
+                "run the same command again with a higher limit: {} (no attempt is used up)",
+                overrun.option()
+            )),
+            Self::NoCommand { .. } => Exit::No.hint(
+                "convert the plan to JSON with: git arborist plan -o task-tree.json\nthen give the task a \"command\" there, or choose another runner",
+            ),
+            Self::Refused { login, .. } => {
+                let login = login.map_or_else(|| "check its login or its key, ".to_owned(), |login| format!("{login}; "));
+                Exit::Person.hint(format!("{login}then run the same command again (no attempt is used up)"))
             }
+            Self::NoReview { .. } => Exit::Person.hint(
+                "read the log and correct the reviewer, or choose another one with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up",
+            ),
             Self::Interrupted { .. } => {
-                Some("to continue anyway, run the same command again with --retry-failed".into())
+                Exit::Person.hint("to continue anyway, run the same command again with --retry-failed")
             }
-            Self::Survivors(_) => Some("stop them, then run the same command again".into()),
-            Self::NoCommand { .. } => {
-                Some("convert the plan to JSON with: git arborist plan -o task-tree.json\nthen give the task a \"command\" there, or choose another runner".into())
-            }
-            Self::ReviewPlace(_) => Some(
-                "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout".into(),
+            Self::Survivors(_) => Exit::Person.hint("stop them, then run the same command again"),
+            Self::Unrestored(_) => Exit::Person.hint(
+                "look at the files with: git status\nrestore them, then run the same command again (no attempt is used up)",
             ),
-            Self::File { .. } => None,
-            Self::Unrestored(_) => Some(
-                "look at the files with: git status\nrestore them, then run the same command again (no attempt is used up)".into(),
+            Self::ReviewPlace(_) => Exit::Fatal.hint(
+                "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout",
             ),
+            Self::File { .. } | Self::NoTestPlace(_) => Exit::Fatal.into(),
         }
     }
 }

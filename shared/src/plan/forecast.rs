@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{Plan, Problem, Task};
 use crate::name::TaskId;
 
 /// Tasks of one wave that name the same file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SharedFile {
     /// The file, as the tasks name it.
     pub file: String,

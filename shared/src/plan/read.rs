@@ -6,6 +6,10 @@ use super::{
     json, markdown,
     text::{SpecFile, decode},
 };
+use crate::{
+    git::{GitError, Repository},
+    message::PlanRef,
+};
 
 /// What is wrong with a file of prose.
 const NO_TASKS: &str = "no tasks were found";
@@ -22,6 +26,17 @@ impl Plan {
     /// Reads a plan from a file's content, JSON or Markdown. `label` is how the file is named in messages.
     pub fn read(label: &str, bytes: &[u8]) -> Result<Self, PlanError> {
         Self::read_all(&[(label, bytes)])
+    }
+
+    /// Reads the plan that a run was frozen with. `None` if it has none, or if the file is not in this repository. A
+    /// later version may not be able to read the plan of an earlier one.
+    pub fn read_frozen(
+        repository: &Repository,
+        frozen: Option<&PlanRef>,
+    ) -> Result<Option<Result<Self, PlanError>>, GitError> {
+        let Some(PlanRef { path, blob }) = frozen else { return Ok(None) };
+        let bytes = repository.find_blob(*blob)?;
+        Ok(bytes.map(|bytes| Self::read(path, &bytes)))
     }
 
     /// Reads several Markdown files as parts of one plan, in their order. JSON plans stand alone.

@@ -46,11 +46,7 @@ pub fn tasks_done_by(
 }
 
 fn done_in(repository: &Repository, run: &Run, plan: &Plan) -> Result<Vec<TaskId>, HistoryError> {
-    let frozen = match run.start.as_ref().and_then(|start| start.plan.as_ref()) {
-        Some(frozen) => repository.find_blob(frozen.blob)?.map(|bytes| Plan::read(&frozen.path, &bytes)),
-        None => None,
-    };
-    let Some(Ok(frozen)) = frozen else {
+    let Some(Ok(frozen)) = Plan::read_frozen(repository, run.frozen_plan())? else {
         return Ok(Vec::new());
     };
     let leaves = plan.leaves().filter(|task| !task.mark.is_settled());

@@ -90,13 +90,7 @@ impl Ticket {
                 let denied = denied.as_ref().map(|denied| format!("; {denied}")).unwrap_or_default();
                 Some(format!("the gate '{gate}' failed (log: {log}){denied}"))
             }
-            TicketState::Red { gate, with, .. } => {
-                let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-                Some(format!(
-                    "it passes the gate '{gate}' by itself, but not together with {}",
-                    with.join(", ")
-                ))
-            }
+            TicketState::Red { gate, with, .. } => Some(fails_together(gate, with)),
             TicketState::Withheld { why } => match (why, &self.held) {
                 (WithheldReason::Incomplete { .. }, Some(held)) if self.forced => {
                     Some(format!("{held}; {why}"))
@@ -108,6 +102,12 @@ impl Ticket {
             }
         }
     }
+}
+
+/// That a gate fails only if a task is merged together with others.
+pub(crate) fn fails_together(gate: &str, with: &[TaskId]) -> String {
+    let with: Vec<&str> = with.iter().map(TaskId::as_str).collect();
+    format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", "))
 }
 
 /// Why a gate that gave no result holds a ticket.
@@ -160,11 +160,4 @@ impl Ticket {
 pub fn describe_conflicts(conflicts: &[MergeConflict]) -> String {
     let one = |conflict: &MergeConflict| format!("{} {}", conflict.kind.words(), conflict.paths.join(", "));
     conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-/// The line for a gate that starts. A gate that failed runs a second time on the same commit before a task is blamed.
-#[must_use]
-pub fn describe_gating(gate: &str, tested: &str, is_repeated: bool) -> String {
-    let again = if is_repeated { " again, to be sure" } else { "" };
-    format!("testing {tested} with gate '{gate}'{again}")
 }

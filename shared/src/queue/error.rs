@@ -99,91 +99,56 @@ impl QueueError {
 
 impl Explain for QueueError {
     fn explain(&self) -> Explanation {
-        Explanation { exit: self.exit(), hint: self.hint() }
-    }
-
-    fn exit(&self) -> Exit {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::History(error) => error.exit(),
-            Self::Worktree(error) => error.exit(),
-            Self::Pipeline(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            Self::Locked { source: LockError::Held { .. }, .. }
-            | Self::Claimed(_)
-            | Self::Changing(_)
-            | Self::Overtaken(_)
-            | Self::LandedElsewhere(_) => Exit::Locked,
-            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::NoTarget(_) | Self::Resolver(_) => {
-                Exit::No
-            }
-            Self::Coordination(error) => error.exit(),
-            Self::Diverged { .. }
-            | Self::Unproved { .. }
-            | Self::Rewound { .. }
-            | Self::Forged { .. }
-            | Self::NoOther(_)
-            | Self::Unfinished { .. }
-            | Self::CannotBeParked(_)
-            | Self::NewConflict { .. }
-            | Self::ConflictElsewhere { .. } => Exit::Person,
-            Self::Locked { .. }
-            | Self::Unreadable { .. }
-            | Self::Malformed { .. }
-            | Self::Changed { .. }
-            | Self::File { .. } => Exit::Fatal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Git(error) => return error.hint(),
-            Self::History(error) => return error.hint(),
-            Self::Worktree(error) => return error.hint(),
-            Self::Pipeline(error) => return error.hint(),
-            Self::Session(error) => return error.hint(),
-            Self::Coordination(error) => return error.hint(),
-            Self::Diverged { into, remote: Some(remote), .. } => format!(
+            Self::Git(error) => error.explain(),
+            Self::History(error) => error.explain(),
+            Self::Worktree(error) => error.explain(),
+            Self::Pipeline(error) => error.explain(),
+            Self::Session(error) => error.explain(),
+            Self::Coordination(error) => error.explain(),
+            Self::Locked { source, .. } => source.explain(),
+            Self::LandedElsewhere(_) => Exit::Locked.hint("run the same command again"),
+            Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => Exit::Locked.hint(
+                "wait until that process ends; if it was killed, its claim expires after ten minutes",
+            ),
+            Self::NoTarget(_) => Exit::No.hint("see the branches with: git branch"),
+            Self::NotQueued { .. } => Exit::No.hint("see the queue with: git arborist merge list"),
+            Self::NoConflict { task, command, .. } => Exit::No.hint(command.advice(task, "")),
+            Self::Resolver(_) => Exit::No.into(),
+            Self::Diverged { into, remote: Some(remote), .. } => Exit::Person.hint(format!(
                 "rebase or merge, then push: git pull --rebase {remote} {into} && git push {remote} {into}"
-            ),
-            Self::Diverged { .. } => "rebase or merge, then push: git pull --rebase && git push".into(),
-            Self::LandedElsewhere(_) => "run the same command again".into(),
-            Self::Locked { source, .. } => {
-                return source.advice_to_stop();
+            )),
+            Self::Diverged { .. } => {
+                Exit::Person.hint("rebase or merge, then push: git pull --rebase && git push")
             }
-            Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
-                "wait until that process ends; if it was killed, its claim expires after ten minutes".into()
-            }
-            Self::Rewound { into, from, .. } => format!(
+            Self::Rewound { into, from, .. } => Exit::Person.hint(format!(
                 "no commit is lost; restore the branch with: git update-ref refs/heads/{into} {from}, or continue from where it is now"
-            ),
+            )),
             Self::Forged { commit, .. } => {
-                format!("read it with: git show {commit}; then run the same command again")
+                Exit::Person.hint(format!("read it with: git show {commit}; then run the same command again"))
             }
-            Self::NoTarget(_) => "see the branches with: git branch".into(),
-            Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
-            Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
-            Self::NoConflict { task, command, .. } => command.advice(task, ""),
-            Self::CannotBeParked(resolution) => resolution.advice("the same command"),
-            Self::NewConflict { others, .. } => format!(
+            Self::CannotBeParked(resolution) => Exit::Person.hint(resolution.advice("the same command")),
+            Self::NewConflict { others, .. } => Exit::Person.hint(format!(
                 "keep a copy of these files and undo their changes (delete new files): {others}\nthen run the same command without --yes"
+            )),
+            Self::Unproved { .. } => Exit::Person.hint("nothing was deleted; see: git log --graph"),
+            Self::NoOther(_) => Exit::Person.hint("clone it first: git arborist workspace sync"),
+            Self::Unfinished { .. } => Exit::Person.hint(
+                "remove what is in the way there; then run the same command again, which finishes the landing",
             ),
-            Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
-            Self::Changed { .. } => "run the same command again".into(),
-            Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
-            Self::Unfinished { .. } => {
-                "remove what is in the way there; then run the same command again, which finishes the landing"
-                    .into()
-            }
             Self::ConflictElsewhere { branch, session, place, .. } => {
                 let merge = match place {
                     Some(place) => format!("git -C '{}' merge {session}", place.display()),
                     None => format!("check out '{branch}' there, and run: git merge {session}"),
                 };
-                format!("{merge}\nthen land it with: git arborist merge run")
+                Exit::Person.hint(format!("{merge}\nthen land it with: git arborist merge run"))
             }
-            Self::Malformed { .. } | Self::File { .. } | Self::Resolver(_) => return None,
-        })
+            Self::Unreadable { name, .. } => {
+                Exit::Fatal.hint(format!("to remove it, run: git update-ref -d {name}"))
+            }
+            Self::Changed { .. } => Exit::Fatal.hint("run the same command again"),
+            Self::Malformed { .. } | Self::File { .. } => Exit::Fatal.into(),
+        }
     }
 }
 

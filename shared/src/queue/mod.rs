@@ -23,7 +23,8 @@ mod target;
 mod ticket;
 mod ticket_facts;
 
-pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
+pub(crate) use advice::fails_together;
+pub use advice::{LandingCommand, describe_broken, describe_conflicts};
 pub use backend::{
     EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries, RememberedResults,
     Resolution,
@@ -34,12 +35,10 @@ pub use drain::{Drain, DrainRules, waits_for};
 pub use error::{QueueError, UnparkableResolution};
 pub use gate::{Failing, GATES, Gate, GateVerdict};
 pub use gate_results::{StoredGateResult, load_gate_results};
-pub use git_backend::{
-    GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
-};
-pub use options::{Distrusted, QueueMemory, QueueOptions, QueuePlan};
+pub use git_backend::{GateResults, GitQueue, Handover, OtherFiles, finish_landings, opened_for};
+pub use options::{QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
-pub use policy::{Batch, LandingPolicy, NextLanding, QueueOrder, arrange};
+pub use policy::{LandingPolicy, QueueOrder, arrange};
 pub use reasons::{GateFault, HoldReason, WithheldReason};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
 pub use resolver_prompt::{Brief, Resolver};

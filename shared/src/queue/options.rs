@@ -5,14 +5,14 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use super::{Brief, DrainRules, Gate, GateResults, Resolutions, Resolver, other_branches::repos_of_tasks};
+use super::{Brief, DrainRules, Gate, GateResults, Resolver, other_branches::repos_of_tasks};
 use crate::{
     agent::{AgentError, redact::Secrets},
     coordination::RemoteWork,
     git::Signing,
     history::CommitCache,
-    mutex::MutexExt,
-    name::{RepoName, TaskId},
+    mutex::SharedSet,
+    name::{Oid, RepoName, TaskId},
     pipeline::{ConfigGuard, Protection, RunnerTable, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
@@ -22,27 +22,6 @@ use crate::{
     workspace::RepoSection,
     worktree::WorktreeOptions,
 };
-
-/// Tasks that must not land until they are done again.
-#[derive(Debug, Default)]
-pub struct Distrusted(Mutex<HashSet<TaskId>>);
-
-impl Distrusted {
-    /// Adds a task.
-    pub fn add(&self, task: TaskId) {
-        self.0.hold().insert(task);
-    }
-
-    /// Removes a task, because its branch was reset.
-    pub fn take(&self, task: &TaskId) {
-        self.0.hold().remove(task);
-    }
-
-    /// Whether a task must not land.
-    pub fn has(&self, task: &TaskId) -> bool {
-        self.0.hold().contains(task)
-    }
-}
 
 /// What the plan says about tasks, their tests and their phases.
 #[derive(Debug, Default)]
@@ -71,9 +50,9 @@ pub struct QueueMemory {
     /// Results of gates in this process.
     pub results: GateResults,
     /// Tasks whose branches hold work that the run did not write. They do not land.
-    pub distrusted: Distrusted,
-    /// Resolutions of conflicts that this process has accepted.
-    pub resolutions: Resolutions,
+    pub distrusted: SharedSet<TaskId>,
+    /// The resolutions that this process has accepted from a resolver or a person.
+    pub resolutions: SharedSet<Oid>,
     /// Whether merge commits are signed, once known.
     pub signing: OnceLock<Signing>,
     /// Set once it is determined which untracked files the worktrees of gates get.

@@ -71,38 +71,16 @@ pub fn arrange(
     order
 }
 
-/// The setting `merge.batch`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Batch {
-    /// As many as the recent failures suggest.
-    #[default]
-    Auto,
-    /// This many.
-    Size(usize),
-}
-
-impl From<Option<Size>> for Batch {
-    fn from(setting: Option<Size>) -> Self {
-        match setting {
-            None | Some(Size::Auto) => Self::Auto,
-            Some(Size::Number(size)) => Self::Size(size),
-        }
-    }
-}
-
-impl Batch {
-    /// How many tickets to stack, from the number of recent tries and how many of them failed. A stack is tested once,
-    /// and halved if it fails; the rarer that is, the larger the stack may be. The bounds are those with the fewest
-    /// expected test runs.
-    #[must_use]
-    pub fn size(self, tries: usize, reds: usize) -> usize {
-        match self {
-            Self::Size(size) => size.max(1),
-            Self::Auto if reds * 20 < tries || tries == 0 => 8,
-            Self::Auto if reds * 20 < tries * 3 => 4,
-            Self::Auto if reds * 5 <= tries => 2,
-            Self::Auto => 1,
-        }
+/// How many tickets to stack, from the setting `merge.batch`, the number of recent tries and how many of them failed. A
+/// stack is tested once, and halved if it fails; the rarer that is, the larger the stack may be. The bounds are those with
+/// the fewest expected test runs.
+pub(super) fn batch_size(setting: Option<Size>, tries: usize, reds: usize) -> usize {
+    match setting {
+        Some(Size::Number(size)) => size.max(1),
+        _ if reds * 20 < tries || tries == 0 => 8,
+        _ if reds * 20 < tries * 3 => 4,
+        _ if reds * 5 <= tries => 2,
+        _ => 1,
     }
 }
 
@@ -118,24 +96,15 @@ pub enum LandingPolicy {
     Choose(usize),
 }
 
-/// What to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextLanding {
-    /// Stack and test at most this many tickets.
-    Try(usize),
-    /// Stop: enough have landed.
-    Enough,
-}
-
 impl LandingPolicy {
-    /// What to do next, given how many wanted tickets have landed and the size of a batch.
+    /// How many tickets to stack and test next, given how many wanted ones have landed and the size of a batch. `None`
+    /// if enough have landed.
     #[must_use]
-    pub fn next_landing(self, landed: usize, size: usize) -> NextLanding {
+    pub fn next_stack(self, landed: usize, size: usize) -> Option<usize> {
         match self {
-            Self::KeepClean => NextLanding::Try(size),
-            Self::AllOrNothing => NextLanding::Try(usize::MAX),
-            Self::Choose(count) if landed >= count => NextLanding::Enough,
-            Self::Choose(_) => NextLanding::Try(1),
+            Self::KeepClean => Some(size),
+            Self::AllOrNothing => Some(usize::MAX),
+            Self::Choose(count) => (landed < count).then_some(1),
         }
     }
 
@@ -181,25 +150,25 @@ mod tests {
         for (tries, reds, size) in
             [(0, 0, 8), (50, 0, 8), (50, 2, 8), (50, 3, 4), (50, 7, 4), (50, 8, 2), (50, 10, 2), (50, 11, 1)]
         {
-            assert_eq!(Batch::Auto.size(tries, reds), size, "{reds} of {tries}");
+            assert_eq!(batch_size(None, tries, reds), size, "{reds} of {tries}");
         }
-        assert_eq!(Batch::Size(3).size(50, 50), 3);
-        assert_eq!(Batch::Size(0).size(0, 0), 1);
+        assert_eq!(batch_size(Some(Size::Number(3)), 50, 50), 3);
+        assert_eq!(batch_size(Some(Size::Number(0)), 0, 0), 1);
     }
 
     #[test]
-    fn each_queue_policy_decides_the_next_landing() {
+    fn each_queue_policy_decides_the_next_stack() {
         for (word, landed, next, is_all) in [
-            ("keep-clean", 3, NextLanding::Try(8), false),
-            ("all-or-nothing", 0, NextLanding::Try(usize::MAX), true),
-            ("first", 0, NextLanding::Try(1), false),
-            ("first", 1, NextLanding::Enough, false),
-            ("2", 1, NextLanding::Try(1), false),
-            ("2", 2, NextLanding::Enough, false),
+            ("keep-clean", 3, Some(8), false),
+            ("all-or-nothing", 0, Some(usize::MAX), true),
+            ("first", 0, Some(1), false),
+            ("first", 1, None, false),
+            ("2", 1, Some(1), false),
+            ("2", 2, None, false),
         ] {
             let policy: LandingPolicy = word.parse().unwrap();
             assert_eq!(
-                (policy.next_landing(landed, 8), policy.is_all_or_nothing()),
+                (policy.next_stack(landed, 8), policy.is_all_or_nothing()),
                 (next, is_all),
                 "{word} {landed}"
             );

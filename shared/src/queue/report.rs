@@ -121,15 +121,6 @@ impl QueueReport {
 /// An event of a drain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueEvent {
-    /// A gate starts.
-    Gating {
-        /// Its name.
-        gate: String,
-        /// What it tests: the merged tasks or the target, and the commit.
-        tested: String,
-        /// Whether it has already run on the same files.
-        is_repeated: bool,
-    },
     /// A ticket has an outcome.
     Settled {
         /// The ticket.
@@ -137,18 +128,20 @@ pub enum QueueEvent {
         /// The outcome.
         outcome: Box<TicketOutcome>,
     },
-    /// An agent starts to resolve a conflict.
-    Resolving {
-        /// The task.
-        task: TaskId,
-        /// The number of the try, from 1.
-        attempt: u32,
-    },
     /// There are commits on the target that this process did not make.
     Foreign(ForeignCommits),
     /// Anything else that the user should know.
     Note {
+        /// The task, if it is about one.
+        task: Option<TaskId>,
         /// A sentence.
         words: String,
     },
+}
+
+impl QueueEvent {
+    /// A note about no task in particular.
+    pub(super) fn note(words: String) -> Self {
+        Self::Note { task: None, words }
+    }
 }

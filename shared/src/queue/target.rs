@@ -3,10 +3,7 @@
 
 use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{
-    Parking, QueueError,
-    git_backend::{is_known_parking, note_parked},
-};
+use super::{Parking, QueueError, git_backend::KNOWN_PARKINGS};
 use crate::{
     git::{
         BranchUse, FastForward, OperationInProgress, RawCommit, Ref, RefMove, Repository, TreeChange,
@@ -221,7 +218,7 @@ impl<'a> Target<'a> {
             MoveResult::Done => Ok(()),
             MoveResult::TargetChanged => Err(QueueError::Changing(self.into.clone())),
             MoveResult::Refused(_) => {
-                note_parked(to);
+                KNOWN_PARKINGS.add(to);
                 self.park(&position, to)
             }
         }
@@ -424,7 +421,7 @@ fn commits_between(
 ) -> Result<Vec<RawCommit>, QueueError> {
     let mut revisions = vec![to.to_string(), format!("^{from}")];
     // A landing that another process both parked and brought up is not the run's own.
-    let parked = repository.find_ref(&into.landing_ref())?.filter(|parked| is_known_parking(*parked));
+    let parked = repository.find_ref(&into.landing_ref())?.filter(|parked| KNOWN_PARKINGS.has(parked));
     revisions.extend(parked.map(|parked| format!("^{parked}")));
     let branches = repository.list_refs(&[&scope.task_refs()])?;
     revisions.extend(branches.iter().map(|branch| format!("^{}", branch.target)));

@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener, planned::usual_plan};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{EarlierFailures, Lanes, Selection, find_started_in_lane, wanted},
+    gardener::{Lanes, Selection, find_started_in_lane, wanted},
     git::{GitError, Merge, Worktree},
     history::{Run, State},
     message::{counted, visible},
@@ -144,7 +144,7 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let is_run = |task: &TaskId| {
             let has_failed = progress.find(task).is_some_and(|found| found.state == State::Failed);
-            progress.is_left(task) && !(has_failed && selection.failed == EarlierFailures::Keep)
+            progress.is_left(task) && (selection.retry_failed || !has_failed)
         };
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| is_run(task)) {
             if let Some(work) = self.find_own_work(worktree)? {

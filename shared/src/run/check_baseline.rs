@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     gardener::{
         Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, Selection, TEST_GATE,
-        first_or_next, has_passed, wanted,
+        create_baseline_log, first_or_next, has_passed, wanted,
     },
     history::{Event, Run, State},
     message::{self, Body, MessageReading, plain_text},
@@ -19,7 +19,7 @@ use crate::{
     process::OrphanLock,
     progress::{PlanMarks, Progress},
     queue::Target,
-    record::{RunRecorder, create_baseline_log, log_time},
+    record::{RunRecorder, log_time},
     session::SessionReader,
     worktree::{Pool, run_variables},
 };
@@ -92,7 +92,7 @@ impl OpenRun {
         let Some(command) = self.untested_command(planned, run, lanes, tip)? else {
             return Ok(Body::default());
         };
-        let log = self.create_baseline_log()?;
+        let log = create_baseline_log(&self.home, &self.options.log_dir, &log_time((self.clock)()))?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let test = BaselineTest { command, log: &log, secrets: &secrets };
@@ -305,7 +305,7 @@ impl OpenRun {
         pool.remember_kept(&place, keep);
         let baseline = baseline?;
         if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
-            lanes.proofs.add(self.repository.tree_of(tip)?, command);
+            lanes.green_trees.add((self.repository.tree_of(tip)?, command.to_owned()));
         }
         Ok(baseline)
     }
@@ -318,11 +318,5 @@ impl OpenRun {
         let pool = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         let keep = self.settings.merge.keep.clone();
         Ok(Some(Arc::new(CleanPool { pool, keep })))
-    }
-
-    fn create_baseline_log(&self) -> Result<String, GardenerError> {
-        let log_dir = &self.options.log_dir;
-        let created = create_baseline_log(&self.home, log_dir, &log_time((self.clock)()));
-        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
     }
 }

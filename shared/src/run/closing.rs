@@ -9,9 +9,7 @@ use super::{
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{
-        EarlierFailures, GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted,
-    },
+    gardener::{GardenerError, LeftoverWork, Selection, Summary, UnacceptedChange, left_over, wanted},
     git::Repository,
     history::Run,
     message::visible,
@@ -106,7 +104,7 @@ impl OpenRun {
         let implementers = self.list_implementers(planned);
         let implementers = || implementers.iter().map(String::as_str);
         let facts = AccountFacts {
-            opening: log.opening().ok_or(GardenerError::NoPlace)?,
+            opening: log.opening.as_ref().ok_or(GardenerError::NoPlace)?,
             log,
             plan: &planned.plan,
             selection,
@@ -159,7 +157,9 @@ impl OpenRun {
     /// Warns if agents have edited the plan or the configuration: this run ignores that, but the next one would stop.
     /// A run that cannot be read is left out, because this is only a warning.
     fn warn_of_edited_plan(&self, planned: &Planned, log: &RunLog, listener: &mut dyn RunListener) {
-        let (Some(opening), Ok((tip, run))) = (log.opening(), self.scan_recorded_now()) else { return };
+        let (Some(opening), Ok((tip, run))) = (log.opening.as_ref(), self.scan_recorded_now()) else {
+            return;
+        };
         let range = (opening.head, tip);
         for path in planned.path().into_iter().chain(TRACKED_FILES) {
             let Ok(Some(change)) = UnacceptedChange::find_by_run(&self.repository, &run, range, path) else {
@@ -213,7 +213,7 @@ impl OpenRun {
 
     /// Whether history has the first commit of this run.
     fn has_started(&self, log: &RunLog) -> bool {
-        let Some(opening) = log.opening() else { return false };
+        let Some(opening) = log.opening.as_ref() else { return false };
         let run = self.scan_recorded_now().ok().map(|(_, run)| run);
         run.and_then(|run| run.start).is_some_and(|start| start.session == opening.session)
     }
@@ -241,7 +241,7 @@ impl OpenRun {
                 false => hint.replace(SAME_COMMAND, &words(needs_retry)),
             };
         }
-        if let Some(opening) = log.opening().filter(|_| session_command.is_some()) {
+        if let Some(opening) = log.opening.as_ref().filter(|_| session_command.is_some()) {
             let (origin, turn) = self.continuing_turn(opening.session.as_str());
             for hint in &mut failure.hints {
                 *hint = hint.replace("<session>", &origin).replace("<turn>", &turn.to_string());
@@ -253,7 +253,7 @@ impl OpenRun {
     /// The command that continues a run with a session branch, or one that was resumed: by the session's name.
     fn find_session_command(&self, log: &RunLog) -> Option<String> {
         let is_of_session = self.session_worktree().is_some() || self.request.is_resumed;
-        let RunOpening { session, offline, .. } = log.opening().filter(|_| is_of_session)?;
+        let RunOpening { session, offline, .. } = log.opening.as_ref().filter(|_| is_of_session)?;
         Some(match offline {
             true => format!("git arborist session replay {session} --turn {}", self.last_turn()),
             false => format!("git arborist session resume {session}"),
@@ -266,7 +266,7 @@ impl OpenRun {
         let Ok((_, run)) = self.scan_recorded_now() else { return false };
         let progress = Progress::new(Some(&planned.plan), &run, PlanMarks::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
-        selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)
+        !selection.retry_failed && wanted(&planned.plan, selection).iter().any(needs_retry)
     }
 }
 

@@ -44,7 +44,7 @@ impl OpenRun {
     ) -> Result<EndedRun, Failure> {
         let mut monitor = RunMonitor::new(listener);
         if lanes.is_none() {
-            self.warn_of_unused_worktrees(planned, selection, monitor.listener())?;
+            self.warn_of_unused_worktrees(planned, selection, monitor.listener)?;
         }
         let ended =
             self.begin(planned, selection, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
@@ -77,21 +77,20 @@ impl OpenRun {
             self.refuse_parked()?;
         }
         let mut orphan_lock = self.end_orphans(monitor)?;
-        self.warn_of_changes_since_kill(monitor.listener());
+        self.warn_of_changes_since_kill(monitor.listener);
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
         self.prepare_workplace(planned, &run, &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
         let tests =
-            self.check_baseline(planned, &run, &recorder, lanes, &mut orphan_lock, monitor.listener())?;
+            self.check_baseline(planned, &run, &recorder, lanes, &mut orphan_lock, monitor.listener)?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
-        self.warn_of_missing_sandbox(&run, monitor.listener());
-        self.warn_of_skipped_hook(&run, monitor.listener());
-        self.warn_of_missing_tests(planned, selection, &run, lanes, monitor.listener());
-        let other_repos =
-            self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
-        self.warn_of_caveats(planned, monitor.listener())?;
+        self.warn_of_missing_sandbox(&run, monitor.listener);
+        self.warn_of_skipped_hook(&run, monitor.listener);
+        self.warn_of_missing_tests(planned, selection, &run, lanes, monitor.listener);
+        let other_repos = self.enter_other_repos(&recorder.identity().session, planned, monitor.listener)?;
+        self.warn_of_caveats(planned, monitor.listener)?;
         self.build_gardener(planned, &recorder, lanes, orphan_lock, other_repos, monitor)
     }
 
@@ -105,15 +104,13 @@ impl OpenRun {
         tests: Body,
         monitor: &mut RunMonitor<'_>,
     ) -> Result<(), Failure> {
-        let listener = monitor.listener();
+        let listener = &mut *monitor.listener;
         if self.is_new_run(run) {
             let worker = self.remote_work.as_ref().map(|remote_work| remote_work.worker());
-            let sandbox = match self.options.sandbox.is_missing() {
-                true => start::SandboxSupport::Missing,
-                false => start::SandboxSupport::Present,
-            };
+            let is_sandbox_missing = self.options.sandbox.is_missing();
             let body = tests.followed_by(Protection::new(&self.settings, &[]).quoted());
-            for path in start::write_start(recorder, planned.file.as_ref(), worker, sandbox, body)? {
+            for path in start::write_start(recorder, planned.file.as_ref(), worker, is_sandbox_missing, body)?
+            {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.warn_of_unread_lines(planned, listener);
@@ -165,7 +162,7 @@ impl OpenRun {
         let opening =
             RunOpening { has_lanes: lanes.is_some(), ..self.run_opening(&identity.session, planned, &run)? };
         monitor.begin(opening, (self.clock)());
-        monitor.push_with(self.pusher(identity.session.clone())?);
+        monitor.pushes.pusher = self.pusher(identity.session.clone())?;
         let mut resources = self.resources(identity, checkpoints, recalled, lanes)?;
         resources.other_lanes = Arc::new(self.other_lanes(lanes, &other_repos)?);
         if lanes.is_some() {

@@ -1,10 +1,7 @@
 //! Where the events of a run go: to its log, to its pushes and to the listener that shows them.
 
 use super::{RunListener, pushes::RunPushes, run_log::RunLog};
-use crate::{
-    event::{EventKind, RunEvent, RunOpening},
-    workspace::Pusher,
-};
+use crate::event::{EventKind, RunEvent, RunOpening};
 
 /// Forwards the events of a run, and collects what its end needs.
 pub(super) struct RunMonitor<'l> {
@@ -18,21 +15,11 @@ impl<'l> RunMonitor<'l> {
         Self { listener, log: RunLog::default(), pushes: RunPushes::default() }
     }
 
-    /// The listener of the run.
-    pub(super) fn listener(&mut self) -> &mut dyn RunListener {
-        self.listener
-    }
-
     /// Reports that the run is open.
     pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
         let begins = EventKind::RunBegins(Box::new(opening.clone()));
         self.listener.report(RunEvent::of_run(begins));
         self.log.begin(opening, now);
-    }
-
-    /// Starts pushing commits.
-    pub(super) fn push_with(&mut self, pusher: Option<Pusher>) {
-        self.pushes.start(pusher);
     }
 
     /// Forwards an event.

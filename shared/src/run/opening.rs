@@ -12,6 +12,7 @@ use super::{
     recovery::recover_repository,
     refuse_in_step::refuse_in_step,
     repositories::FetchedRepo,
+    run_lock::take_lock,
 };
 use crate::{
     coordination::RemoteWork,
@@ -116,7 +117,8 @@ impl OpenRun {
         for (role, runner) in options.runners.list_uses() {
             options.sandbox.require_network_control(Some(role.as_str()), Some(&runner))?;
         }
-        let lock = take_lock(&repository, &place.branch)?;
+        let what = format!("git arborist on {}", place.branch);
+        let lock = take_lock(&repository, &place.branch, &what, None)?;
         let repository = recover_repository(repository, &lock, &mut place)?;
         let hook = pre_commit(&repository, &config)?;
         let has_message_hook = has_message_hook(&repository.hooks_dir(&config)?.path);
@@ -270,12 +272,6 @@ pub(super) fn require_sandbox(
     options.sandbox.require_supported(uses)?;
     let git_dirs = [repository.git_dir.as_path(), &repository.common_dir];
     options.sandbox.require_closed(&workspace.paths(), &git_dirs, uses)
-}
-
-fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
-    let what = format!("git arborist on {branch}");
-    let lock = FileLock::try_take(&repository.run_lock(branch), &what);
-    Ok(lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?)
 }
 
 /// Whether there is a pre-commit hook to run before an agent's work is committed.

@@ -216,9 +216,8 @@ pub(super) fn refuse_unfinished_elsewhere(
 
 /// Whether a run has unfinished tasks of this plan.
 fn is_left(repository: &Repository, run: &Run, path: &str) -> bool {
-    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref()).filter(|plan| plan.path == path);
-    let bytes = frozen.and_then(|plan| repository.find_blob(plan.blob).ok().flatten());
-    let Some(plan) = bytes.and_then(|bytes| Plan::read(path, &bytes).ok()) else {
+    let frozen = run.frozen_plan().filter(|plan| plan.path == path);
+    let Ok(Some(Ok(plan))) = Plan::read_frozen(repository, frozen) else {
         return false;
     };
     let progress = Progress::new(Some(&plan), run, PlanMarks::Count);

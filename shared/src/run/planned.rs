@@ -198,11 +198,11 @@ impl OpenRun {
 
     /// Reads the frozen plan. If it cannot be read, the file is no substitute: agents may have edited it.
     fn frozen(&self, frozen: &PlanRef) -> Result<Plan, Failure> {
-        let bytes = self.repository.find_blob(frozen.blob)?.ok_or_else(|| {
+        let plan = Plan::read_frozen(&self.repository, Some(frozen))?.transpose()?;
+        plan.ok_or_else(|| {
             Failure::new(Exit::Fatal, format!("the frozen plan '{frozen}' is not in this repository"))
                 .hint("fetch it: git fetch --refetch, or start a new run with --new-run")
-        })?;
-        Ok(Plan::read(&frozen.path, &bytes)?)
+        })
     }
 
     fn plan_file(&self, run: &Run) -> Result<Option<PlanFile>, Failure> {
@@ -262,7 +262,7 @@ fn named_plan(repository: &Repository, request: &RunRequest, settings: &Settings
 }
 
 fn frozen_path(run: &Run) -> Option<String> {
-    run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone())
+    run.frozen_plan().map(|plan| plan.path.clone())
 }
 
 /// The error if there is no plan, or more than one.

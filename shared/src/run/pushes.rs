@@ -17,16 +17,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The pusher of a run, and what it could not push.
 #[derive(Debug, Default)]
 pub(super) struct RunPushes {
-    pusher: Option<Pusher>,
+    /// `None` if nothing is pushed, or not yet.
+    pub(super) pusher: Option<Pusher>,
     /// The repositories whose last push failed.
     pub(super) unpushed: BTreeSet<String>,
 }
 
 impl RunPushes {
-    pub(super) fn start(&mut self, pusher: Option<Pusher>) {
-        self.pusher = pusher;
-    }
-
     /// Triggers a push if the event is a commit.
     pub(super) fn handle_event(&self, event: &RunEvent) {
         let is_commit = matches!(event.kind, EventKind::Recorded { .. } | EventKind::TurnCommitted { .. });

@@ -39,7 +39,7 @@ impl OpenRun {
         let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
         if !pids.is_empty() {
             let words = format!("ended processes that a crashed run had left: {}", pids.join(", "));
-            monitor.listener().warn(&words);
+            monitor.listener.warn(&words);
         }
         Ok(orphan_lock)
     }
@@ -60,7 +60,7 @@ impl OpenRun {
         }
         repair_index(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, run, &planned.plan, &self.options, &self.config_guard)? {
-            monitor.listener().warn(&recovered.words());
+            monitor.listener.warn(&recovered.words());
         }
         Ok(recorder)
     }
@@ -92,7 +92,7 @@ pub(super) fn recover_repository(
 ///
 /// Everything is looked for each time. Whether a driver died is known only to the first command after the crash, and that
 /// command may have worked on another branch, where it repaired nothing of this one.
-pub fn recover_branch(
+pub(super) fn recover_branch(
     repository: &Repository,
     lock: &FileLock,
     branch: &BranchName,

@@ -14,7 +14,7 @@ use crate::{
     agent::{limits::Budget, redact::Secrets},
     consent::{self, Consent},
     failure::{Exit, Failure},
-    gardener::{KeepGoing, Selection, TypedOptions},
+    gardener::{Selection, TypedOptions},
     git::Repository,
     name::TaskId,
     pipeline::{Budgets, Flags},
@@ -165,7 +165,7 @@ impl RunRequest {
         let is_alone = self.shared_through.is_none();
         name("isolate", switched(lanes.isolate && is_alone));
         name("policy", (lanes.policy != LandingPolicy::default()).then(|| lanes.policy.to_string()));
-        name("keep-going", switched(self.selection.keeps_going == KeepGoing::Yes && is_alone));
+        name("keep-going", switched(self.selection.keep_going && is_alone));
         named
     }
 

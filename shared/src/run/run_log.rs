@@ -13,7 +13,7 @@ use crate::{
 /// Facts about a run, collected from its events.
 #[derive(Debug, Default)]
 pub(super) struct RunLog {
-    opening: Option<RunOpening>,
+    pub(super) opening: Option<RunOpening>,
     /// The time of the opening.
     since: i64,
     commits: usize,
@@ -41,10 +41,6 @@ pub(super) struct RunLog {
 impl RunLog {
     pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
         (self.opening, self.since) = (Some(opening), now);
-    }
-
-    pub(super) fn opening(&self) -> Option<&RunOpening> {
-        self.opening.as_ref()
     }
 
     /// The duration until `now`.

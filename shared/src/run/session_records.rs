@@ -109,7 +109,7 @@ impl OpenRun {
                 session_writer
             }
             None => {
-                let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
+                let plan = run.frozen_plan().map(ToString::to_string);
                 let start = self.start(planned, plan)?;
                 SessionWriter::begin(&self.repository, session.clone(), start, (self.clock)())?
             }

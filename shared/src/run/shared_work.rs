@@ -30,8 +30,8 @@ pub const DEFAULT_REMOTE: &str = "origin";
 /// A remote through which workers share the plan of a branch.
 #[derive(Debug)]
 pub struct SharedWork {
-    repository: Repository,
-    options: WorkOptions,
+    pub(super) repository: Repository,
+    pub(super) options: WorkOptions,
     network: Network,
 }
 
@@ -65,20 +65,6 @@ impl SharedWork {
         Ok(Self { repository: repository.clone(), options, network })
     }
 
-    pub(super) fn repository(&self) -> &Repository {
-        &self.repository
-    }
-
-    /// The remote as it is named in the configuration.
-    pub(super) fn remote_name(&self) -> &str {
-        &self.options.remote
-    }
-
-    /// The other remote that has the claims, as it is configured.
-    pub(super) fn coordination(&self) -> Option<&str> {
-        self.options.coordination.as_deref()
-    }
-
     /// The branch whose plan is shared.
     #[must_use]
     pub fn run(&self) -> &BranchName {
@@ -94,7 +80,7 @@ impl SharedWork {
     /// The remote that has the claims, without secrets.
     #[must_use]
     pub fn claims_remote(&self) -> String {
-        shown_url(self.coordination().unwrap_or(&self.options.remote))
+        shown_url(self.options.coordination.as_ref().unwrap_or(&self.options.remote))
     }
 
     /// What the remote has of the run.
@@ -107,7 +93,7 @@ impl SharedWork {
         let view = self.view()?;
         let claims = view.tasks.values().chain(&view.lander).filter_map(|found| found.claim.as_ref());
         let jobs = claims.filter_map(|claim| claim.job.as_ref());
-        let jobs = jobs.filter(|job| job.engine == engine.name() && engine.reaches(&job.job));
+        let jobs = jobs.filter(|job| job.engine == engine.name && engine.reaches(&job.job));
         Ok(jobs.map(|job| job.job.clone()).collect())
     }
 
@@ -244,7 +230,7 @@ impl OpenRun {
         let (branch, through) = (&self.branch, shared.claims_remote());
         let words =
             format!("workers share the run on '{branch}' through {through}, and have {}", names.join(", "));
-        let option = match shared.remote_name() {
+        let option = match shared.options.remote.as_str() {
             DEFAULT_REMOTE => String::new(),
             other => format!(" --remote {}", shell_word(other)),
         };

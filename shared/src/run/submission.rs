@@ -38,7 +38,7 @@ impl SharedWork {
         suite: PathBuf,
     ) -> Result<PlannedSubmission, Failure> {
         let target = self.require_pushed()?;
-        let repository = self.repository();
+        let repository = &self.repository;
         let settings = Settings::load_at(repository, config, target)?;
         let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
         // Workers are started in other directories.
@@ -47,8 +47,13 @@ impl SharedWork {
         let plan = self.plan_at(request, &settings, target)?;
         let commands = request.commands_to_approve(&settings, &workspace, &plan)?;
         let order = WorkerOrder {
-            url: self.worker_url(self.remote_name(), config)?,
-            coordination: self.coordination().map(|remote| self.worker_url(remote, config)).transpose()?,
+            url: self.worker_url(&self.options.remote, config)?,
+            coordination: self
+                .options
+                .coordination
+                .as_ref()
+                .map(|remote| self.worker_url(remote, config))
+                .transpose()?,
             branch: self.run().clone(),
             options: request.worker_options()?,
             approved: BTreeSet::new(),
@@ -64,7 +69,7 @@ impl SharedWork {
         let Some(target) = self.view()?.target else {
             return Err(CoordinationError::NoTarget { remote, branch }.into());
         };
-        let repository = self.repository();
+        let repository = &self.repository;
         let here = repository.head.commit.ok_or(GardenerError::NoPlan)?;
         if here != target && repository.is_ancestor(target, here)? {
             return Err(CoordinationError::Ahead { remote, branch }.into());
@@ -74,7 +79,7 @@ impl SharedWork {
 
     /// The plan in force at a commit: the frozen one, or the file.
     fn plan_at(&self, request: &RunRequest, settings: &Settings, commit: Oid) -> Result<Plan, Failure> {
-        let repository = self.repository();
+        let repository = &self.repository;
         let scope = RunScope { branch: self.run().clone(), tip: Some(commit) };
         let run = Run::scan_listed(repository, scope, None, Vec::new())?;
         let frozen = run.start.and_then(|start| start.plan);
@@ -103,7 +108,7 @@ impl SharedWork {
             return Err(Failure::new(Exit::Usage, words)
                 .hint("use a credential helper, and a URL without it: git remote set-url"));
         }
-        let path = self.repository().top().join(&url);
+        let path = self.repository.top().join(&url);
         let is_path = !url.contains(':') && path.exists();
         Ok(if is_path { crate::git::plain_path(&path).display().to_string() } else { url })
     }

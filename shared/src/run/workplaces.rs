@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
+    gardener::{GardenerError, Lanes, LeftMarks},
     git::{OperationInProgress, Repository, SavedCheckout, SavedCheckouts, TreeChange},
     history::{Run, State},
     message::plain_text,
-    mutex::MutexExt,
+    mutex::{MutexExt, SharedSet},
     name::SessionId,
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
@@ -39,8 +39,9 @@ impl OpenRun {
             lock: &self.lock,
             queue,
             left: LeftMarks::default(),
-            visited: VisitedLanes::default(),
-            proofs: Proofs::default(),
+            visited: SharedSet::default(),
+            green_trees: SharedSet::default(),
+            green_lanes: SharedSet::default(),
         })
     }
 
@@ -92,7 +93,7 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
     ) -> Result<(), Failure> {
-        self.save_left_checkouts(monitor.listener());
+        self.save_left_checkouts(monitor.listener);
         self.bring_plan(planned)?;
         self.require_inner_folders()?;
         self.hide_logs()?;
@@ -110,13 +111,13 @@ impl OpenRun {
                     }
                     if self.home == self.repository.top() {
                         if !is_clean {
-                            self.save_checkout(&self.repository, "your checkout", monitor.listener());
+                            self.save_checkout(&self.repository, "your checkout", monitor.listener);
                         }
                         self.refuse_untracked_repository()?;
                     }
                 }
             }
-            Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener())?,
+            Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener)?,
         }
         self.prepare_folders()
     }
@@ -319,7 +320,7 @@ impl OpenRun {
         let (run, target) = (self.branch.clone(), self.branch.clone());
         let queue = Queue::open(&self.repository, run, target, self.clock)?;
         Ok(queue.check_parked(&lanes.queue, &mut |event| {
-            if let QueueEvent::Note { words } = event {
+            if let QueueEvent::Note { words, .. } = event {
                 listener.warn_of_failure(&plain_text(&words));
             }
         })?)

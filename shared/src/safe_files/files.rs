@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::{File, Metadata},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     os::{
         fd::{AsFd, AsRawFd},
         unix::{
@@ -148,6 +148,16 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a file of at most `most` bytes.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_whole(open(path)?, most)
+}
+
+/// Reads the last bytes of a file, at most `most`.
+pub fn read_tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a file as text.

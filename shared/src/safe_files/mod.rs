@@ -25,8 +25,8 @@ pub use events::FileEvents;
 pub use files::{
     FolderEntry, allow_owner, allow_writing_around, allow_writing_below, copy, copy_unchanged, create_log,
     hard_link, is_hard_link, is_own_log, link_files, make_folder, make_folders, open, open_log,
-    open_or_create, read, read_beneath, read_named, read_text, read_up_to, read_users, remove, remove_folder,
-    rename, separate, set_mode, symlink, write, write_new, write_with_mode,
+    open_or_create, read, read_beneath, read_named, read_tail, read_text, read_up_to, read_users, remove,
+    remove_folder, rename, separate, set_mode, symlink, write, write_new, write_with_mode,
 };
 pub use folder::{Enclosure, EnclosureError};
 pub use journal::Journal;

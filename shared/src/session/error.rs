@@ -72,40 +72,22 @@ pub enum SessionError {
 
 impl Explain for SessionError {
     fn explain(&self) -> Explanation {
-        Explanation { exit: self.exit(), hint: self.hint() }
-    }
-
-    fn exit(&self) -> Exit {
         match self {
-            Self::Git(error) => error.exit(),
-            Self::Record(error) => error.exit(),
-            Self::Unknown(_)
-            | Self::Ambiguous { .. }
-            | Self::NoTurn { .. }
-            | Self::NoTranscript { .. }
-            | Self::Exists(_) => Exit::No,
-            Self::Unreadable { .. } => Exit::Fatal,
-            Self::History(_) | Self::Damaged(_) => Exit::Person,
-            Self::Busy(_) => Exit::Locked,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::Record(error) => error.hint(),
-            Self::Unknown(_) => Some("see all sessions with: git arborist session list".into()),
-            Self::Damaged(damaged) => Some(damaged.advice()),
-            Self::Ambiguous { .. } => Some("give more characters of its id".into()),
-            Self::NoTurn { turns: 0, .. } => None,
+            Self::Git(error) => error.explain(),
+            Self::Record(error) => error.explain(),
+            Self::Unknown(_) => Exit::No.hint("see all sessions with: git arborist session list"),
+            Self::Ambiguous { .. } => Exit::No.hint("give more characters of its id"),
+            Self::NoTurn { turns: 0, .. } | Self::Exists(_) => Exit::No.into(),
             Self::NoTurn { session, turns, .. } => {
-                Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
+                Exit::No.hint(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }
-            Self::NoTranscript { .. } => Some(
-                "transcripts are not recorded if session.transcripts is off\nif they are at a remote, fetch them with: git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
-                    .into(),
+            Self::NoTranscript { .. } => Exit::No.hint(
+                "transcripts are not recorded if session.transcripts is off\nif they are at a remote, fetch them with: git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'",
             ),
-            Self::History(_) | Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,
+            Self::Damaged(damaged) => Exit::Person.hint(damaged.advice()),
+            Self::History(_) => Exit::Person.into(),
+            Self::Busy(_) => Exit::Locked.into(),
+            Self::Unreadable { .. } => Exit::Fatal.into(),
         }
     }
 }

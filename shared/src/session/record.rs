@@ -20,7 +20,6 @@ pub(super) const LONGEST_RECORD: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// How many records come before it.
     pub sequence: u64,
@@ -83,7 +82,6 @@ pub struct Context {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_nanosecond: Option<u32>,
     /// The branch that it works on.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// Its plan, as `path@blob`; null if it has none.
     pub plan: Option<String>,
@@ -99,20 +97,15 @@ pub struct Context {
     #[serde(default, skip_serializing_if = "is_false")]
     pub offline: bool,
     /// The newest commit of its work, on any branch.
-    #[schemars(with = "String")]
     pub head: Oid,
     /// The newest commit of its branch. Tasks may have their own branches.
-    #[schemars(with = "String")]
     pub tip: Oid,
     /// Its first record; null in that record itself.
-    #[schemars(with = "Option<String>")]
     pub start: Option<Oid>,
     /// The record of the last checkpoint before this one.
-    #[schemars(with = "Option<String>")]
     pub checkpoint: Option<Oid>,
     /// The record of the last resume that changed the options; null if there was none.
     #[serde(default)]
-    #[schemars(with = "Option<String>")]
     pub asked: Option<Oid>,
 }
 
@@ -327,10 +320,8 @@ pub struct RepositoryStart {
     /// Its name in the workspace, or of its folder.
     pub name: String,
     /// The branch that is worked on.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The commit at which it started.
-    #[schemars(with = "String")]
     pub base: Oid,
 }
 
@@ -338,7 +329,6 @@ pub struct RepositoryStart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fork {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The turn at which it starts.
     pub turn: u32,
@@ -348,7 +338,6 @@ pub struct Fork {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// The task; null if the whole run is concerned.
-    #[schemars(with = "Option<String>")]
     pub node: Option<TaskId>,
     /// The step.
     pub step: String,
@@ -357,7 +346,6 @@ pub struct Checkpoint {
     /// The head of each repository of the workspace. Best effort: they are read one after the other, and one that could not
     /// be read is left out.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, String>")]
     pub snapshot: BTreeMap<String, Oid>,
 }
 
@@ -367,7 +355,6 @@ pub struct Resumed {
     /// The turn whose tree was restored; null if it continues from where it was.
     pub turn: Option<u32>,
     /// The commit from which it continues.
-    #[schemars(with = "String")]
     pub commit: Oid,
     /// The new options of the run; null if they have not changed.
     #[serde(default)]

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     git::RefMove,
     history::Event,
-    message::{Body, Key, Status, SubjectParts, plain_text},
+    message::{Body, Key, Status, SubjectParts, plain_line, plain_text},
     name::{Attempt, Oid, TaskId},
     record::{IndexUpdate, PreparedCommit, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
@@ -28,7 +28,6 @@ pub struct Turn {
     /// From 1, and only once in a session.
     pub number: u32,
     /// The task.
-    #[schemars(with = "String")]
     pub node: TaskId,
     /// The step: `implement`, `review` and so on.
     pub step: String,
@@ -54,7 +53,6 @@ pub struct Turn {
     #[serde(default)]
     pub cost: Option<f64>,
     /// Its commit in the repository that has the plan; null if it wrote nothing there, or nothing that could be committed.
-    #[schemars(with = "Option<String>")]
     pub commit: Option<Oid>,
     /// What it wrote in other repositories of the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,7 +88,6 @@ pub struct OtherCommit {
     /// The name of the repository.
     pub repository: String,
     /// The commit, on the session's branch there.
-    #[schemars(with = "String")]
     pub commit: Oid,
     /// The paths that were written there, deleted ones too.
     #[serde(default)]
@@ -224,7 +221,7 @@ pub fn sign_by_agent(
 /// Makes foreign text a value for trailers and records: one line, never empty.
 #[must_use]
 pub fn value_of(text: Option<&str>) -> String {
-    let line = plain_text(text.unwrap_or_default()).replace('\n', " ");
+    let line = plain_line(text.unwrap_or_default());
     let cut: String = line.trim().chars().take(LONGEST_VALUE).collect();
     match cut.trim() {
         "" => UNKNOWN.to_owned(),

@@ -18,7 +18,7 @@ use self::{landing::GateResultList, steps::ProtectedSince};
 use crate::{
     git::{Config, GitError, Merge, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
-    message::{self, MessageReading, Status, first_of, plain_text},
+    message::{self, MessageReading, Status, first_of, plain_line, plain_text},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -35,20 +35,12 @@ pub struct VerifyRange {
     pub session: Option<SessionId>,
 }
 
-/// Whether commits must be signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signatures {
-    /// Every task commit and every record that is used must have a valid signature of a known signer.
-    Required,
-    /// Signatures are not looked at.
-    Ignored,
-}
-
-/// Verifies a range.
+/// Verifies a range. If `must_be_signed`, every task commit and every record that is used must have a valid signature
+/// of a known signer.
 pub fn verify(
     repository: &Repository,
     range: &VerifyRange,
-    signatures: Signatures,
+    must_be_signed: bool,
     config: &Config,
 ) -> Result<Verification, VerifyError> {
     let mut verifier = Verifier {
@@ -58,7 +50,7 @@ pub fn verify(
         gates: GateResultList::load(repository)?,
         within: HashSet::new(),
         records_used: BTreeSet::new(),
-        result: Verification::new(range, signatures),
+        result: Verification::new(range, must_be_signed),
     };
     let events = verifier.read_range()?;
     for branch in branches_of(&events) {
@@ -70,7 +62,7 @@ pub fn verify(
     if let Some(edge) = edge.min() {
         return Err(VerifyError::Shallow { edge });
     }
-    if signatures == Signatures::Required {
+    if must_be_signed {
         verifier.check_signatures(&events)?;
     }
     Ok(verifier.result)
@@ -400,8 +392,8 @@ impl Verifier<'_> {
             commit: commit.id,
             branch: run.scope.branch.clone(),
             subject: subject_of(commit),
-            changed: merge.changed.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
-            protected: merge.protected.iter().map(|path| plain_text(path).replace('\n', " ")).collect(),
+            changed: merge.changed.iter().map(|path| plain_line(path)).collect(),
+            protected: merge.protected.iter().map(|path| plain_line(path)).collect(),
         });
     }
 

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Signatures, VerifyRange};
+use super::VerifyRange;
 use crate::{
     failure::{Exit, Explain, Explanation},
     git::GitError,
     history::HistoryError,
-    message::plain_text,
+    message::plain_line,
     name::{BranchName, Oid, SessionId, TaskId},
     queue::QueueError,
     session::SessionError,
@@ -23,7 +23,6 @@ pub struct Verification {
     /// The range that was verified.
     pub range: String,
     /// Its newest commit.
-    #[schemars(with = "String")]
     pub head: Oid,
     /// Whether signatures were required.
     pub signed: bool,
@@ -43,16 +42,12 @@ pub struct Verification {
 #[schemars(deny_unknown_fields)]
 pub struct VerifiedTask {
     /// Its id.
-    #[schemars(with = "String")]
     pub task: TaskId,
     /// The branch of its run.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The session of its run.
-    #[schemars(with = "Option<String>")]
     pub session: Option<SessionId>,
     /// The commit that completed or landed it.
-    #[schemars(with = "String")]
     pub commit: Oid,
 }
 
@@ -89,10 +84,8 @@ pub struct VerifyProblem {
     /// The check that found it.
     pub check: VerifyCheck,
     /// The task; null if none is concerned.
-    #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
     /// The commit; null if none is concerned.
-    #[schemars(with = "Option<String>")]
     pub commit: Option<Oid>,
     /// What is wrong, in words.
     pub problem: String,
@@ -105,7 +98,6 @@ pub struct Unchecked {
     /// The check.
     pub check: VerifyCheck,
     /// The task; null if several or none are concerned.
-    #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
     /// Why it could not be made.
     pub reason: String,
@@ -121,10 +113,8 @@ pub struct Unchecked {
 #[schemars(deny_unknown_fields)]
 pub struct OutsideCommit {
     /// The commit.
-    #[schemars(with = "String")]
     pub commit: Oid,
     /// The branch of the run between whose commits it is.
-    #[schemars(with = "String")]
     pub branch: BranchName,
     /// The first line of its message.
     pub subject: String,
@@ -135,11 +125,11 @@ pub struct OutsideCommit {
 }
 
 impl Verification {
-    pub(super) fn new(range: &VerifyRange, signatures: Signatures) -> Self {
+    pub(super) fn new(range: &VerifyRange, signed: bool) -> Self {
         Self {
             range: range.shown.clone(),
             head: range.to,
-            signed: signatures == Signatures::Required,
+            signed,
             tasks: Vec::new(),
             problems: Vec::new(),
             not_checked: Vec::new(),
@@ -154,12 +144,12 @@ impl Verification {
         commit: Option<Oid>,
         words: impl AsRef<str>,
     ) {
-        let problem = plain_text(words.as_ref()).replace('\n', " ");
+        let problem = plain_line(words.as_ref());
         self.problems.push(VerifyProblem { check, task: task.cloned(), commit, problem });
     }
 
     pub(super) fn unchecked(&mut self, check: VerifyCheck, task: Option<&TaskId>, why: impl AsRef<str>) {
-        let reason = plain_text(why.as_ref()).replace('\n', " ");
+        let reason = plain_line(why.as_ref());
         self.not_checked.push(Unchecked { check, task: task.cloned(), reason, refs: None, unrecorded: None });
     }
 

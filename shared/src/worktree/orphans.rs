@@ -47,8 +47,7 @@ impl Pool {
                 None => None,
             };
             let branch = branch.filter(|_| head.is_some());
-            let worktree =
-                Worktree { path, git_dir: None, branch, head, lock: None, is_bare: false, is_unknown: false };
+            let worktree = Worktree { path, branch, head, ..Worktree::default() };
             orphans.push(Orphan { kind, task, worktree });
         }
         Ok(orphans)

@@ -66,11 +66,7 @@ impl Execution<'_> {
             None => repository.linked(&Worktree {
                 path: place.path.clone(),
                 git_dir: Some(repository.common_dir.clone()),
-                branch: None,
-                head: None,
-                lock: None,
-                is_bare: false,
-                is_unknown: false,
+                ..Worktree::default()
             }),
         };
         view.ok_or_else(|| GitError::Unknown(place.name(), "worktree"))

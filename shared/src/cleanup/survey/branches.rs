@@ -7,7 +7,7 @@ use std::{
 
 use super::{CleanupFacts, branch_of};
 use crate::{
-    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, Remotes, saved::reflog_time},
+    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, saved::reflog_time},
     git::{LogLine, RefFacts},
     name::{Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
     queue::TICKETS,
@@ -173,7 +173,7 @@ impl CleanupFacts<'_> {
         let ours = self.find_ours(&named)?;
         let mut found: Vec<Candidate> = named.iter().filter_map(|named| self.branch(named, &ours)).collect();
         found.extend(others);
-        if self.sweep.options.remotes == Remotes::Cleaned {
+        if self.sweep.options.cleans_remotes {
             for remote in self.sweep.repository.list_remotes()? {
                 found.extend(self.remote_branches(&remote)?);
                 found.extend(self.remote_sessions(&remote));

@@ -161,7 +161,7 @@ pub(in crate::cleanup) fn measure(candidates: &mut [Candidate]) {
 }
 
 /// The bytes at and below a path. Links are not followed.
-pub(in crate::cleanup) fn size_of(path: &Path) -> u64 {
+pub fn size_of(path: &Path) -> u64 {
     size_until(path, None).unwrap_or(0)
 }
 

@@ -8,7 +8,8 @@ mod refs;
 mod sessions;
 mod worktrees;
 
-pub(super) use files::{measure, size_of};
+pub(super) use files::measure;
+pub use files::size_of;
 pub(super) use refs::Refs;
 pub(super) use sessions::SessionBranchProof;
 pub(super) use worktrees::{content_of, find_going_on};
@@ -192,11 +193,7 @@ impl<'a> CleanupFacts<'a> {
                 && matches!(candidate.commits, Commits::Held | Commits::Landed { .. })
         };
         for candidate in found.iter_mut().filter(is_merged) {
-            let (Some(run), Some(Ok(task))) =
-                (candidate.run.clone(), candidate.owners.first().map(|task| task.parse::<TaskId>()))
-            else {
-                continue;
-            };
+            let Some((run, task)) = task_of(candidate) else { continue };
             let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
             let history = read.as_ref().and_then(|run| run.find(&task));
             if let Some(reverted) = history.and_then(|history| history.reverted.clone()) {
@@ -216,11 +213,7 @@ impl<'a> CleanupFacts<'a> {
             candidate.what == CandidateKind::Branch && matches!(candidate.commits, Commits::Loose(_))
         };
         for candidate in found.iter_mut().filter(is_loose) {
-            let (Some(run), Some(Ok(task))) =
-                (candidate.run.clone(), candidate.owners.first().map(|task| task.parse::<TaskId>()))
-            else {
-                continue;
-            };
+            let Some((run, task)) = task_of(candidate) else { continue };
             let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
             if read.as_ref().is_some_and(|run| run.state_of(&task) == State::Failed) {
                 candidate.in_use.push(InUse::Failed);
@@ -362,6 +355,11 @@ fn tip_of(candidate: &Candidate) -> Option<Oid> {
         (CandidatePlace::Worktree { branch: None, head, is_scratch: false, .. }, _) => *head,
         _ => None,
     }
+}
+
+/// The run and the task that a candidate belongs to.
+fn task_of(candidate: &Candidate) -> Option<(String, TaskId)> {
+    Some((candidate.run.clone()?, candidate.owners.first()?.parse().ok()?))
 }
 
 /// Contents are compared only for candidates that nothing else keeps.

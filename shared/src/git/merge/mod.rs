@@ -7,6 +7,7 @@ pub(super) mod diff;
 pub(super) mod renames;
 pub(super) mod three_way;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -89,13 +90,14 @@ impl MergeConflict {
 }
 
 /// One version of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Version {
     /// Its path.
     pub path: String,
     /// Its mode, in octal digits.
     pub mode: String,
-    /// Its content.
+    /// The blob.
     pub id: Oid,
 }
 

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// A worktree that git has registered. Its folder may be gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Worktree {
     /// Its top.
     pub path: PathBuf,
@@ -436,15 +436,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
         };
         if name == b"worktree" {
             let path = PathBuf::from(OsStr::from_bytes(value));
-            found.push(Worktree {
-                path,
-                git_dir: None,
-                branch: None,
-                head: None,
-                lock: None,
-                is_bare: false,
-                is_unknown: false,
-            });
+            found.push(Worktree { path, ..Worktree::default() });
             continue;
         }
         let Some(worktree) = found.last_mut() else {

@@ -192,7 +192,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             true => self.keep_and_describe_resolution(ticket, failing)?,
             false => format!("the resolution of {} is not used: {why}", ticket.task),
         };
-        self.backend.report(QueueEvent::Note { words });
+        self.backend.report(QueueEvent::note(words));
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };
         let why = format!("{why}\n{}", failing.tail);
         match ticket.tries.last_mut() {

@@ -6,22 +6,22 @@ mod blame;
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    Batch, Failing, Gate, GateVerdict, LandingPolicy, LandingStep, LoggedOutcome, Merged, NextLanding,
-    Published, QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket,
-    TicketOutcome, TicketState, arrange,
+    Failing, Gate, GateVerdict, LandingPolicy, LandingStep, LoggedOutcome, Merged, Published, QueueBackend,
+    QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, Ticket, TicketOutcome, TicketState,
+    arrange, fails_together, policy::batch_size,
 };
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
     queue::{HoldReason, QueueView, reasons::describe_all_or_nothing},
-    settings::{MergeSettings, RedTarget},
+    settings::{MergeSettings, RedTarget, Size},
 };
 
 /// The rules of a drain.
 #[derive(Debug, Clone, Default)]
 pub struct DrainRules {
     /// How many tickets are tested together.
-    pub batch: Batch,
+    pub batch: Option<Size>,
     /// Whether a ticket may land if its gate fails on the target too.
     pub red_target: RedTarget,
     /// How often an agent may try to resolve a conflict.
@@ -37,7 +37,7 @@ impl DrainRules {
     #[must_use]
     pub fn new(merge: &MergeSettings) -> Self {
         Self {
-            batch: merge.batch.into(),
+            batch: merge.batch,
             red_target: merge.red_target,
             resolve_attempts: merge.resolve_attempts,
             ..Self::default()
@@ -135,7 +135,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         };
         let order = arrange(&view.tickets, is_open, &view.landed, now);
         let size = if view.is_gated {
-            self.rules.batch.size(view.recent.tries, view.recent.reds)
+            batch_size(self.rules.batch, view.recent.tries, view.recent.reds)
         } else {
             // Without gates nothing can fail, so all land together.
             usize::MAX
@@ -143,7 +143,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         // Named tasks may have landed in an earlier drain. Without names, only those of this drain count.
         let wanted_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
         let landed_count = wanted_landed.max(self.count_landed());
-        let NextLanding::Try(size) = self.rules.policy.next_landing(landed_count, size) else {
+        let Some(size) = self.rules.policy.next_stack(landed_count, size) else {
             order.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
             return Ok(None);
         };
@@ -326,7 +326,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 "the gate '{}' is flaky: it failed, then passed, on the same commit",
                 failing.gate.name
             );
-            self.backend.report(QueueEvent::Note { words });
+            self.backend.report(QueueEvent::note(words));
         }
         Ok(again)
     }
@@ -529,12 +529,7 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
             TicketOutcome::Waiting { reason: format!("a fix: the gate '{gate}' failed") }
         }
         TicketState::Red { gate, with, .. } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            let reason = format!(
-                "a fix: it passes the gate '{gate}' by itself, but not together with {}",
-                with.join(", ")
-            );
-            TicketOutcome::Waiting { reason }
+            TicketOutcome::Waiting { reason: format!("a fix: {}", fails_together(gate, with)) }
         }
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),

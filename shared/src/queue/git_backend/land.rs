@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     DrainMerge, GitQueue,
     other_repos::{OtherLanding, OtherMoves},
-    parked,
-    read_and_repair::landed_in,
+    parked::KNOWN_PARKINGS,
     run_gates,
 };
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
     git::note_landing,
+    history::Run,
     message::{Body, Key, Message, Status, Subject, SubjectParts},
     mutex::MutexExt,
     name::{Attempt, Oid, TaskId},
@@ -147,7 +147,7 @@ impl GitQueue<'_> {
     /// The phases whose own tests gate a landing on `from`: those that the ticket names, and those that it completes.
     /// The latter are computed, because anyone who can write a ref can remove a phase from a ticket.
     fn phases_of(&self, ticket: &Ticket, from: Oid) -> Vec<TaskId> {
-        let mut landed = self.history().map(landed_in).unwrap_or_default();
+        let mut landed = self.history().map(Run::landed_tasks).unwrap_or_default();
         landed.extend(self.merges_below(from).map(|(_, merge)| merge.task.clone()));
         let completed = self.options.phases_completed(&ticket.task, |leaf| landed.contains(leaf));
         let unnamed = completed.into_iter().filter(|phase| !ticket.phases.contains(phase));
@@ -200,7 +200,7 @@ impl GitQueue<'_> {
             MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
                 self.land_elsewhere(&moves)?;
-                parked::note(last.commit);
+                KNOWN_PARKINGS.add(last.commit);
                 for step in steps {
                     note_landing(step.commit);
                     let state = TicketState::Parked { commit: step.commit };

@@ -16,8 +16,7 @@ mod run_gates;
 
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
-pub(super) use parked::{is_known as is_known_parking, note as note_parked};
-pub use resolutions::Resolutions;
+pub(super) use parked::KNOWN_PARKINGS;
 pub use resolve_by_person::{Handover, OtherFiles, opened_for};
 pub use run_gates::GateResults;
 
@@ -234,7 +233,7 @@ impl QueueBackend for GitQueue<'_> {
             step.ticket.task,
             names.join(", ")
         );
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         let tree = self.tree_of(step.commit)?;
         let landings = self.landings_of(step.commit).to_vec();
         self.write_merge(MergedTree { onto, tree }, &step.ticket, landings, &step.gates, red)

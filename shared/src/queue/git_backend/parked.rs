@@ -1,10 +1,7 @@
 //! Checks parked landings. One counts only if this process parked it, or has run its gates: anyone who can write a ref
 //! can park something. That it is built like a landing proves what it contains, but not that it passed its gates.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::{LazyLock, Mutex},
-};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{
     DrainMerge, GitQueue,
@@ -14,7 +11,7 @@ use super::{
 use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
-    mutex::MutexExt,
+    mutex::SharedSet,
     name::{Oid, TaskId},
     queue::{
         Gate, GateVerdict, QueueError, QueueEvent, RememberedResults, StoredTicket, TargetTip, Ticket,
@@ -23,17 +20,7 @@ use crate::{
 };
 
 /// The landings that this process has parked or checked.
-static PARKED_OR_CHECKED: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
-
-/// Whether this process has parked or checked this landing.
-pub(in crate::queue) fn is_known(parked: Oid) -> bool {
-    PARKED_OR_CHECKED.hold().contains(&parked)
-}
-
-/// Remembers a landing as checked.
-pub(in crate::queue) fn note(parked: Oid) {
-    PARKED_OR_CHECKED.hold().insert(parked);
-}
+pub(in crate::queue) static KNOWN_PARKINGS: LazyLock<SharedSet<Oid>> = LazyLock::new(SharedSet::default);
 
 /// One of the parked landings.
 struct ParkedLanding {
@@ -56,12 +43,12 @@ impl GitQueue<'_> {
     /// The position without its parked landing if that cannot be trusted. It is saved, and its tickets are merged
     /// again.
     pub(super) fn checked(&mut self, position: TargetTip) -> Result<TargetTip, QueueError> {
-        let Some(parked) = position.parked.filter(|parked| !is_known(*parked)) else {
+        let Some(parked) = position.parked.filter(|parked| !KNOWN_PARKINGS.has(parked)) else {
             return Ok(position);
         };
         let why = match self.test_parked(position.branch, parked) {
             Ok(()) => {
-                note(parked);
+                KNOWN_PARKINGS.add(parked);
                 return Ok(position);
             }
             Err(rejection) => rejection.reason()?,
@@ -69,11 +56,15 @@ impl GitQueue<'_> {
         let kept = self.target().clear_stale(&position.without_parked())?;
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
         let words = format!("the parked landing of '{}' is not used: {why}{kept}", self.into);
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         self.forget_view();
         // If another process parks something else at this moment, it is not trusted either.
         let position = self.target().require()?;
-        Ok(if position.parked.is_some_and(is_known) { position } else { position.without_parked() })
+        Ok(if position.parked.is_some_and(|parked| KNOWN_PARKINGS.has(&parked)) {
+            position
+        } else {
+            position.without_parked()
+        })
     }
 
     /// Checks what is parked, and runs its gates. The drain does not count these runs.

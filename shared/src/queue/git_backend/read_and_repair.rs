@@ -1,6 +1,6 @@
 //! Reads the queue from git, and repairs what a crash or a person left.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use super::GitQueue;
 use crate::{
@@ -54,7 +54,7 @@ impl GitQueue<'_> {
         let known = self.run_at(position.tip(), branches, &names)?;
         let mut view = QueueView {
             tip: Some(position.tip()),
-            landed: landed_in(&known.run),
+            landed: known.run.landed_tasks(),
             recent: self.recent_tries()?,
             is_gated: self.options.is_gated(),
             ..QueueView::default()
@@ -203,7 +203,7 @@ impl GitQueue<'_> {
                     self.into.landing_ref()
                 ),
             };
-            (self.on_event)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         let position = self.checked(position)?;
         let Some(parked) = position.parked else {
@@ -276,7 +276,7 @@ impl GitQueue<'_> {
         if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
             return Some(WithheldReason::UnknownTests { phase: unknown.clone() });
         }
-        let landed = landed_in(&known.run);
+        let landed = known.run.landed_tasks();
         let is_done = |leaf: &TaskId| landed.contains(leaf) || self.stored.contains_key(leaf);
         let completed = self.options.phases_completed(&ticket.task, is_done);
         let phase = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
@@ -301,11 +301,6 @@ impl GitQueue<'_> {
 /// The merge commit of a ticket on the target, if it has landed. A crash may have left the ticket open.
 pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
     run.find(&ticket.task)?.find_landing(ticket.source)
-}
-
-/// The tasks that are complete on the target.
-pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
-    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Keeps what is known about tasks that were taken back in another repository.

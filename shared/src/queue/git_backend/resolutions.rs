@@ -1,7 +1,5 @@
 //! Which resolutions may land: those that this process has accepted, and others only after checks and a review.
 
-use std::{collections::HashSet, sync::Mutex};
-
 use super::{
     GitQueue,
     rejection::{Rejection, reject},
@@ -10,24 +8,9 @@ use super::{
     resolve_by_person::place_of,
 };
 use crate::{
-    mutex::MutexExt,
     name::Oid,
     queue::{QueueError, QueueEvent, Ticket},
 };
-
-/// The resolutions that this process has accepted from a resolver or a person.
-#[derive(Debug, Default)]
-pub struct Resolutions(Mutex<HashSet<Oid>>);
-
-impl Resolutions {
-    pub(super) fn add(&self, commit: Oid) {
-        self.0.hold().insert(commit);
-    }
-
-    fn has(&self, commit: Oid) -> bool {
-        self.0.hold().contains(&commit)
-    }
-}
 
 impl GitQueue<'_> {
     /// Removes a resolution from a ticket if it cannot be trusted. A ticket is a ref, and agents can write refs. So the
@@ -38,7 +21,7 @@ impl GitQueue<'_> {
         ticket: Ticket,
         tip: Oid,
     ) -> Result<Ticket, QueueError> {
-        let Some(commit) = ticket.resolved.filter(|commit| !self.options.memory.resolutions.has(*commit))
+        let Some(commit) = ticket.resolved.filter(|commit| !self.options.memory.resolutions.has(commit))
         else {
             return Ok(ticket);
         };
@@ -52,7 +35,7 @@ impl GitQueue<'_> {
             commit.short(),
             ticket.task
         );
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         Ok(Ticket { resolved: None, resolved_by: None, has_persons_work: false, ..ticket })
     }
 

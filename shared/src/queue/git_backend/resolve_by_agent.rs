@@ -91,12 +91,14 @@ impl GitQueue<'_> {
         let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
             if let Some(why) = &self.options.no_resolver {
                 let words = format!("you must resolve the conflict of {}, because {why}", ticket.task);
-                (self.on_event)(QueueEvent::Note { words });
+                (self.on_event)(QueueEvent::note(words));
             }
             return Ok(Resolution::Left(Box::new(ticket)));
         };
-        let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
-        (self.on_event)(QueueEvent::Resolving { task: ticket.task.clone(), attempt });
+        let task = &ticket.task;
+        let words =
+            format!("an agent is resolving the conflict of {task} (attempt {})", ticket.tries.len() + 1);
+        (self.on_event)(QueueEvent::Note { task: Some(task.clone()), words });
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
@@ -253,7 +255,7 @@ impl GitQueue<'_> {
     ) -> Result<CallReply, QueueError> {
         if let (Err(_), Some(violation)) = (&reply, violations.in_one_line()) {
             let words = format!("{runner} was interrupted: {violation}");
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         reply
     }
@@ -336,7 +338,7 @@ impl GitQueue<'_> {
             let kept = record.keep(self.repository, session, &facts, &options.secrets, now);
             if let Err(error) = kept {
                 let words = format!("the call for {} could not be recorded: {error}", ticket.task);
-                (self.on_event)(QueueEvent::Note { words });
+                (self.on_event)(QueueEvent::note(words));
             }
             // The expense of both calls is recorded with the first.
             (facts.expense, facts.files) = (Expense::default(), Vec::new());

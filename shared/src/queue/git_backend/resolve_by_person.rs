@@ -111,7 +111,7 @@ impl GitQueue<'_> {
             self.require_landing_now(ticket, commit, &others)?;
             let words =
                 format!("these files had no conflict, but were changed and land too: {}", others.join(", "));
-            (self.on_event)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         // A person has made it, so it needs no review.
         self.options.memory.resolutions.add(commit);
@@ -195,7 +195,7 @@ impl GitQueue<'_> {
         let (task, path) = (&ticket.task, scratch.path.display());
         let words =
             format!("{task} has landed, but an unfinished resolution of its conflict is still in '{path}'");
-        (self.on_event)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::note(words));
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl GitQueue<'_> {
     fn save_left_files(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
         if let Some(under) = pool.save_scratch(scratch)? {
             let words = format!("the files in '{}' are kept as {under}", scratch.path.display());
-            (self.on_event)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         Ok(())
     }

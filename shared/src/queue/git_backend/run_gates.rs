@@ -23,7 +23,9 @@ use crate::{
         ConcurrentChildren, KnownRed, PipelineError, Redaction, TestObservation, TestTally, ran_no_tests,
     },
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Failing, GATES, Gate, GateFault, GateVerdict, QueueError, RememberedResults, Ticket},
+    queue::{
+        Failing, GATES, Gate, GateFault, GateVerdict, QueueError, QueueEvent, RememberedResults, Ticket,
+    },
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -201,16 +203,19 @@ impl GitQueue<'_> {
     fn run_gate(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
         let GatePlace { other, commit, tree } = gate_place;
         let (pool, commit, tree) = (self.gate_pool(gate_place)?, *commit, *tree);
-        let is_repeated = self.results.contains_key(&(tree, gate.key()));
         let tested = self.describe_tested(gate, commit)?;
-        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), tested, is_repeated });
+        // A gate that failed runs a second time on the same files before a task is blamed.
+        let is_repeated = self.results.contains_key(&(tree, gate.key()));
+        let again = if is_repeated { " again, to be sure" } else { "" };
+        let words = format!("testing {tested} with gate '{}'{again}", gate.name);
+        (self.on_event)(QueueEvent::note(words));
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.merge.keep)?;
         for note in take_uncopied_files() {
-            (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
+            (self.on_event)(QueueEvent::note(note.to_string()));
         }
         let place = scratch.repository.clone();
         // Changes by the user's own set-up commands are intended, so look only now.
@@ -232,7 +237,7 @@ impl GitQueue<'_> {
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
         if let Some(violation) = &violation {
             let words = format!("the result of the gate '{}' does not count: {violation}", gate.name);
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
@@ -242,11 +247,11 @@ impl GitQueue<'_> {
             self.append_to_log(&log, &format!("=== {words} ===\n"))?;
         }
         if let Some(words) = denied.clone().filter(|_| !ended.ending.is_success()) {
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         if let Some(error) = &ended.log_error {
             let words = format!("the log of the gate '{}' is incomplete: {error}", gate.name);
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::note(words));
         }
         let (answer, why) = match violation {
             Some(violation) => (Answer::Red, format!("'{}': {violation}", gate.command)),

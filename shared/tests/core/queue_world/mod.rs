@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Batch, Drain, DrainRules, EarlierLanding, Failing, Gate, GateFault, GateVerdict, LandingStep,
-        LoggedOutcome, Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport,
-        QueueView, RememberedResults, Resolution, Ticket, TicketState, UnparkWay,
+        Drain, DrainRules, EarlierLanding, Failing, Gate, GateFault, GateVerdict, LandingStep, LoggedOutcome,
+        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView,
+        RememberedResults, Resolution, Ticket, TicketState, UnparkWay,
     },
     settings::{Origin, RedTarget},
 };
@@ -176,7 +176,7 @@ impl World {
             self.branch = parked;
         }
         let rules = DrainRules {
-            batch: Batch::Auto,
+            batch: None,
             red_target: RedTarget::Hold,
             resolve_attempts: 2,
             ..DrainRules::default()
