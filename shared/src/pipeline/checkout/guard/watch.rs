@@ -28,7 +28,7 @@ use crate::{
     message::visible,
     mutex::MutexExt,
     pipeline::checkout::violations::Violations,
-    process::{FolderWriter, OthersReach},
+    process::{OthersReach, RunningWriter},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -47,7 +47,7 @@ pub struct CheckoutWatch {
     /// Named pipes and other special files that already were in the worktree.
     special: Vec<PathBuf>,
     /// While it is set, scans of the worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<FolderWriter>>,
+    work_place: Mutex<Option<RunningWriter>>,
     /// What all worktrees of the run share. `None` if the watch of another worktree of the child compares it.
     run: Option<RunWatch>,
 }
@@ -71,7 +71,7 @@ struct RepoWatch {
     objects: ObjectWatch,
     refs: RefWatch,
     /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<FolderWriter>>,
+    work_place: Mutex<Option<RunningWriter>>,
 }
 
 impl CheckoutWatch {
@@ -96,7 +96,7 @@ impl CheckoutWatch {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
         trust_index_again(repository);
-        let work_place = Mutex::new(repository.worktree.as_deref().map(FolderWriter::begin));
+        let work_place = Mutex::new(repository.worktree.as_deref().map(|top| RunningWriter::begin(&[top])));
         Self {
             running_children,
             own: own(repository, &reviewers, running_children),
@@ -252,7 +252,7 @@ impl RepoWatch {
             git_dirs: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
-            work_place: Mutex::new(top.map(FolderWriter::begin)),
+            work_place: Mutex::new(top.map(|top| RunningWriter::begin(&[top]))),
         }
     }
 
