@@ -14,7 +14,7 @@ use arborist_core::{
     message::visible,
     name::{BranchName, NameError, RepoName, ToolName},
     pipeline::move_planted_git,
-    process::{Cancel, FolderWriter},
+    process::{Cancel, RunningWriter},
     safe_files::Enclosure,
     settings::{Origin, Settings},
     workspace::{RepoSection, Tool, Workspace},
@@ -191,7 +191,7 @@ impl Root {
             return None;
         }
         // What was known about the files may not be true any more.
-        drop(FolderWriter::begin(self.repository.top()));
+        drop(RunningWriter::begin(&[self.repository.top()]));
         move_planted_git(&self.repository)
     }
 

@@ -258,9 +258,13 @@ impl Repository {
     /// The default name: that of the folder of the main checkout, also when called in a linked worktree.
     #[must_use]
     pub fn name(&self) -> RepoName {
-        let is_inside = self.common_dir.file_name().is_some_and(|name| name == ".git");
-        let folder = self.common_dir.parent().filter(|_| is_inside).unwrap_or(&self.common_dir);
-        RepoName::of_folder(folder)
+        RepoName::of_folder(self.main_top().unwrap_or(&self.common_dir))
+    }
+
+    /// The top of the main checkout, if it has the git directory.
+    #[must_use]
+    pub fn main_top(&self) -> Option<&Path> {
+        self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"))
     }
 
     /// The index file; `None` if our environment names another one.

@@ -61,7 +61,7 @@ pub use output::Tail;
 pub use output::{Chunk, Filter, Stream};
 pub use output::{LineCutter, OutputLine};
 pub use program::{BackgroundProgram, Program, ProgramOutput, shell_word};
-pub use quiet::{ChildReach, FolderWriter, NoChildrenIn, OthersReach, Quiet};
+pub use quiet::{ChildReach, NoChildrenIn, OthersReach, Quiet, RunningWriter};
 pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;
 pub use supervised::{Supervised, SupervisedEnd};

@@ -8,7 +8,6 @@ use std::{
     fs::{File, Metadata},
     io,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
@@ -164,9 +163,5 @@ impl Terminable for EarlierAttempt {
 
     fn kill(&self, members: &[u32]) {
         send(Signal::KILL, members);
-    }
-
-    fn pause(&mut self, time: Duration) {
-        thread::sleep(time);
     }
 }

@@ -232,7 +232,9 @@ pub(super) trait Terminable {
     /// Kills all of them, including `members`.
     fn kill(&self, members: &[u32]);
     /// Waits, and serves whatever must be served meanwhile.
-    fn pause(&mut self, time: Duration);
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
 }
 
 /// How long killed processes may take to vanish before they count as survivors.

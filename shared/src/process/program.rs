@@ -22,7 +22,7 @@ use super::{
     input, interrupt,
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
-    quiet::{WriteReach, Writer},
+    quiet::{RunningWriter, WriteReach},
     running_program::{self, LIMIT, Pipes, Reach, RunningProgram},
     spawn,
     timed_reader::WaitBounds,
@@ -313,12 +313,12 @@ impl Program {
         Self { ends_descendants: true, ..self }
     }
 
-    fn begin_writing(&self, reach: WriteReach) -> Option<Writer> {
+    fn begin_writing(&self, reach: WriteReach) -> Option<RunningWriter> {
         let named = self.command.get_envs().find(|(name, _)| *name == "GIT_WORK_TREE");
         let named = named.and_then(|(_, value)| value).map(Path::new);
         let folders: Vec<&Path> = self.command.get_current_dir().into_iter().chain(named).collect();
         let folders = if self.writes_one_worktree { folders.as_slice() } else { &[] };
-        (!self.writes_no_worktree).then(|| Writer::begin_child(folders, reach))
+        (!self.writes_no_worktree).then(|| RunningWriter::begin_child(folders, reach))
     }
 
     /// Removes the variables by which git described this repository and this call; variables that were set explicitly

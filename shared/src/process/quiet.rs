@@ -90,12 +90,13 @@ type WorkFolders = Option<Vec<PathBuf>>;
 
 /// A child that may write files, from just before it begins until all of its processes have ended.
 #[derive(Debug)]
-pub(super) struct Writer(u64);
+pub struct RunningWriter(u64);
 
-impl Writer {
+impl RunningWriter {
     /// A program of the driver that works in these folders. If they are not known, or not all of them exist, it may
     /// write anywhere.
-    pub(super) fn begin(folders: &[&Path]) -> Self {
+    #[must_use]
+    pub fn begin(folders: &[&Path]) -> Self {
         Self::begin_child(folders, WriteReach::Driver)
     }
 
@@ -128,23 +129,9 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for RunningWriter {
     fn drop(&mut self) {
         WRITERS.hold().at_work.remove(&self.0);
-    }
-}
-
-/// A folder in which a child works or can write, until this is dropped.
-#[derive(Debug)]
-pub struct FolderWriter {
-    _writer: Writer,
-}
-
-impl FolderWriter {
-    /// Begins now.
-    #[must_use]
-    pub fn begin(folder: &Path) -> Self {
-        Self { _writer: Writer::begin(&[folder]) }
     }
 }
 
@@ -285,7 +272,7 @@ mod tests {
     fn no_place_is_quiet_while_a_child_process_runs_or_after_one_ran() {
         // Other tests of this process may have running children: then there is nothing to compare with.
         let before = Quiet::now();
-        let writer = Writer::begin(&[]);
+        let writer = RunningWriter::begin(&[]);
         assert_eq!(Quiet::now(), None);
         assert!(before.is_none_or(|before| !before.is_unchanged()));
         drop(writer);
@@ -311,7 +298,7 @@ mod tests {
         {
             // Other tests of this process may have running children that write anywhere.
             let Some(before) = NoChildrenIn::now(place) else { continue };
-            let writer = Writer::begin(&[&lane]);
+            let writer = RunningWriter::begin(&[&lane]);
             let during = NoChildrenIn::now(place);
             drop(writer);
             let number = WRITERS.hold().last_anywhere;
@@ -332,7 +319,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for stays in [false, true] {
             let before = NoChildrenIn::now(folder.path());
-            let writer = if stays { Writer::begin(&[Path::new("/")]) } else { Writer::begin(&[]) };
+            let writer =
+                if stays { RunningWriter::begin(&[Path::new("/")]) } else { RunningWriter::begin(&[]) };
             assert_eq!(NoChildrenIn::now(folder.path()), None);
             if stays {
                 let number = writer.0;

@@ -20,7 +20,7 @@ use super::{
     ProcessError, ProgramOutput, TimedReader, crash, interrupt,
     mark::RunMark,
     process_group::{ProcessGroup, Terminable, clear, number},
-    quiet::Writer,
+    quiet::RunningWriter,
     spawn,
     timed_reader::ProgramWait,
     watch::has_ended,
@@ -109,7 +109,7 @@ pub struct RunningProgram {
     /// The mark of everything that it starts, if that must end with it.
     pub(super) mark: Option<RunMark>,
     pub(super) has_group: bool,
-    pub(super) _writer: Option<Writer>,
+    pub(super) _writer: Option<RunningWriter>,
 }
 
 /// Our ends of its pipes.
@@ -245,10 +245,6 @@ impl Terminable for LeftoverProcesses {
 
     fn kill(&self, members: &[u32]) {
         self.0.kill(members);
-    }
-
-    fn pause(&mut self, time: Duration) {
-        thread::sleep(time);
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     output::OutputRecorder,
     output::TailKeeper,
     process_group::ProcessGroup,
-    quiet::{WriteReach, Writer},
+    quiet::{RunningWriter, WriteReach},
     spawn,
     streams::Streams,
     watch::SupervisedProgram,
@@ -140,7 +140,7 @@ impl<'a> Supervised<'a> {
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let folder = self.command.get_current_dir().map(Path::to_owned);
         let reach = WriteReach::of(self.confinement.as_ref());
-        let writer = Writer::begin_child(folder.as_deref().as_slice(), reach);
+        let writer = RunningWriter::begin_child(folder.as_deref().as_slice(), reach);
         let started = self.start();
         let temp = self.temp.take();
         // Whatever depends on the end of the child must not wait for a slot.

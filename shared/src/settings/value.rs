@@ -330,34 +330,28 @@ pub(super) trait FromValue: Sized {
     fn from_value(value: &Value) -> Option<Self>;
 }
 
-impl FromValue for bool {
-    fn from_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Switch(switch) => Some(*switch),
-            _ => None,
-        }
-    }
+macro_rules! from_value {
+    ($($type:ty: $value:pat => $read:expr,)*) => {
+        $(impl FromValue for $type {
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    $value => $read,
+                    _ => None,
+                }
+            }
+        })*
+    };
 }
 
-impl FromValue for u64 {
-    fn from_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Count(number) => Some(*number),
-            _ => None,
-        }
-    }
-}
-
-impl FromValue for usize {
-    fn from_value(value: &Value) -> Option<Self> {
-        u64::from_value(value).map(|number| Self::try_from(number).unwrap_or(Self::MAX))
-    }
-}
-
-impl FromValue for u32 {
-    fn from_value(value: &Value) -> Option<Self> {
-        u64::from_value(value).map(|number| Self::try_from(number).unwrap_or(Self::MAX))
-    }
+from_value! {
+    bool: Value::Switch(switch) => Some(*switch),
+    u64: Value::Count(number) => Some(*number),
+    u32: Value::Count(number) => Some(Self::try_from(*number).unwrap_or(Self::MAX)),
+    usize: Value::Count(number) => Some(Self::try_from(*number).unwrap_or(Self::MAX)),
+    Duration: Value::Count(number) => Some(Self::from_secs(*number)),
+    String: Value::Text(text) => Some(text.clone()),
+    Age: Value::Text(text) => text.parse().ok(),
+    Vec<String>: Value::Words(words) => Some(words.clone()),
 }
 
 impl FromValue for f64 {
@@ -370,41 +364,11 @@ impl FromValue for f64 {
     }
 }
 
-impl FromValue for Duration {
-    fn from_value(value: &Value) -> Option<Self> {
-        u64::from_value(value).map(Self::from_secs)
-    }
-}
-
 impl FromValue for Size {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Text(_) => Some(Self::Auto),
             other => usize::from_value(other).map(Self::Number),
-        }
-    }
-}
-
-impl FromValue for String {
-    fn from_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-}
-
-impl FromValue for Age {
-    fn from_value(value: &Value) -> Option<Self> {
-        String::from_value(value)?.parse().ok()
-    }
-}
-
-impl FromValue for Vec<String> {
-    fn from_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Words(words) => Some(words.clone()),
-            _ => None,
         }
     }
 }

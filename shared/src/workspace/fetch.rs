@@ -222,8 +222,7 @@ impl Workspace {
         remote: &str,
         branch: &BranchName,
     ) -> Result<bool, WorkspaceError> {
-        let found = repository.list_remote_refs(remote, &[&branch.to_ref()], &self.network)?;
-        Ok(found.iter().any(|(name, _)| *name == branch.to_ref()))
+        Ok(repository.find_remote_ref(remote, &branch.to_ref(), &self.network)?.is_some())
     }
 
     /// The branch that work in a repository starts from.

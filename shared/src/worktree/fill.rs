@@ -43,9 +43,7 @@ impl Pool {
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
         let _head_exemption = lane.exempt_git_dir();
-        for name in ["index.lock", "HEAD.lock"] {
-            checkout_locks::clear(&lane.git_dir.join(name));
-        }
+        clear_locks(lane);
         // The last agent there could write the index.
         lane.make_index_known(HiddenMarks::Cleared)?;
         // A lane that was never filled completely has no index, and no work of anyone.
@@ -81,9 +79,7 @@ impl Pool {
         if let Some((head, check)) = reachability_check {
             notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, check)?);
         }
-        for name in HALF_DONE {
-            let _ = safe_files::remove_all(&lane.git_dir.join(name));
-        }
+        end_operations(lane);
         // If only `HEAD` is left to be moved to the branch, git does that itself as its last step.
         let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
         let checkout = if is_last { Checkout::Branch(branch) } else { Checkout::Commit(tip) };
@@ -242,6 +238,20 @@ pub(super) fn is_connected(repository: &Repository, worktree: &Worktree) -> bool
     let link = safe_files::read(&worktree.path.join(".git")).ok();
     let found = link.and_then(|link| target_of(&worktree.path, &link));
     found.zip(worktree.git_dir.as_deref()).is_some_and(|(found, wanted)| is_same_folder(&found, wanted))
+}
+
+/// Removes the locks that a killed git has left in a worktree of ours.
+pub(super) fn clear_locks(lane: &Repository) {
+    for name in ["index.lock", "HEAD.lock"] {
+        checkout_locks::clear(&lane.git_dir.join(name));
+    }
+}
+
+/// Ends a rebase or the like that was begun in a worktree of ours.
+pub(super) fn end_operations(lane: &Repository) {
+    for name in HALF_DONE {
+        let _ = safe_files::remove_all(&lane.git_dir.join(name));
+    }
 }
 
 /// Whether both paths lead to the same directory.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, WorktreeError, is_ours};
+use super::{Pool, WorktreeError, fill, is_ours};
 use crate::{
     git::{checkout_locks, has_valid_head},
     name::BranchName,
@@ -76,9 +76,7 @@ impl Pool {
             lane.restore_common_dir()?;
             lane.restore_head(&used)?;
             self.repair_link(&lane)?;
-            for name in ["index.lock", "HEAD.lock"] {
-                checkout_locks::clear(&lane.git_dir.join(name));
-            }
+            fill::clear_locks(&lane);
             checkout_locks::sweep_indexes(&lane.git_dir);
             if has_valid_head(&lane.git_dir) {
                 lane.restore_index()?;

@@ -160,16 +160,7 @@ impl Pool {
         if path.symlink_metadata().is_ok() {
             return Err(WorktreeError::Occupied(path));
         }
-        self.note_making(&path)?;
-        if let Err(error) = self.repository.add_worktree(&path, saved.head, super::REASON) {
-            self.repair_failed(&path)?;
-            return Err(error.into());
-        }
-        self.note_made();
-        self.hide_worktree(&path)?;
-        let found = self.repository.list_worktrees()?.into_iter().find(|worktree| worktree.path == path);
-        let found = found.ok_or_else(|| WorktreeError::Missing(super::REASON.into(), path.clone()))?;
-        let lane = self.linked(&found)?;
+        let lane = self.linked(&self.make_at(&path, saved.head, super::REASON)?)?;
         lane.check_out_commit(saved.head)?;
         lane.private_index("revive")?.write_out(saved.tree)?;
         if let Some(staged) = saved.staged {

@@ -3,9 +3,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, choice::WorktreeOrigin, set_up::forget_set_up, survey};
+use super::{Pool, WorktreeError, choice::WorktreeOrigin, fill, set_up::forget_set_up, survey};
 use crate::{
-    git::{Repository, Worktree, checkout_locks},
+    git::{Repository, Worktree},
     name::{Oid, TaskId},
     process::{FileLock, OrphanLock},
     safe_files,
@@ -140,12 +140,8 @@ impl Pool {
     /// last gate left them there.
     pub fn refresh(&self, scratch: &Scratch, commit: Oid, kept: &[String]) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
-        for name in ["index.lock", "HEAD.lock"] {
-            checkout_locks::clear(&lane.git_dir.join(name));
-        }
-        for name in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let _ = safe_files::remove_all(&lane.git_dir.join(name));
-        }
+        fill::clear_locks(lane);
+        fill::end_operations(lane);
         lane.check_out_commit(commit)?;
         lane.remove_untracked()?;
         lane.remove_ignored(kept)?;
@@ -162,12 +158,8 @@ impl Pool {
     pub fn reset_scratch(&self, scratch: &Scratch, commit: Oid) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
         self.repair_link(lane)?;
-        for name in ["index.lock", "HEAD.lock"] {
-            checkout_locks::clear(&lane.git_dir.join(name));
-        }
-        for name in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let _ = safe_files::remove_all(&lane.git_dir.join(name));
-        }
+        fill::clear_locks(lane);
+        fill::end_operations(lane);
         if !lane.check_out_without_git(commit)? {
             lane.check_out_commit(commit)?;
             if !lane.holds_only(lane.tree_of(commit)?) {

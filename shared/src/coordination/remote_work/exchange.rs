@@ -321,10 +321,9 @@ impl RemoteWork {
     /// undone it. Any other value may be a later landing.
     fn require_landed(&self, base: Oid) -> Result<(), CoordinationError> {
         let target = self.refs.target.as_str();
-        let listed = self.repository.list_remote_refs(&self.options.remote, &[target], &self.network);
         // If the remote cannot be asked, its answer to the push counts.
-        let Ok(listed) = listed else { return Ok(()) };
-        let found = listed.into_iter().find(|(name, _)| name == target).map(|(_, commit)| commit);
+        let found = self.repository.find_remote_ref(&self.options.remote, target, &self.network);
+        let Ok(found) = found else { return Ok(()) };
         if found.is_some_and(|found| found != base) {
             return Ok(());
         }

@@ -141,8 +141,7 @@ impl RemoteWork {
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
         for _ in 0..MAX_PUSH_TRIES {
-            let listed = repository.list_remote_refs(options.claims_at(), &[&name], network)?;
-            let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
+            let old = repository.find_remote_ref(options.claims_at(), &name, network)?;
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
             let refused = repository.push_leased(options.claims_at(), &[push], network);
             if refused.map_err(CoordinationError::of_push)?.is_empty() {

@@ -45,8 +45,7 @@ impl RemoteWork {
     /// Reads which record of this worker the remote has.
     pub(super) fn refresh_published(&self, known: &mut Known) -> Result<(), CoordinationError> {
         let name = self.record_name();
-        let listed = self.repository.list_remote_refs(self.options.claims_at(), &[&name], &self.network)?;
-        known.published = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
+        known.published = self.repository.find_remote_ref(self.options.claims_at(), &name, &self.network)?;
         Ok(())
     }
 

@@ -258,6 +258,18 @@ impl Repository {
         Ok(printed.lines().filter_map(parse).collect())
     }
 
+    /// The value of the ref with this full name at a remote, if it exists there.
+    pub fn find_remote_ref(
+        &self,
+        remote: &str,
+        name: &str,
+        network: &Network,
+    ) -> Result<Option<Oid>, RemoteError> {
+        // A pattern also matches the end of a longer name.
+        let listed = self.list_remote_refs(remote, &[name], network)?;
+        Ok(listed.into_iter().find(|(found, _)| found == name).map(|(_, target)| target))
+    }
+
     /// The default branch of a remote.
     pub fn ask_default_branch(
         &self,

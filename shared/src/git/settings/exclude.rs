@@ -118,7 +118,7 @@ impl Repository {
     /// Writes lines to a `.gitignore` in a folder, because `line` cannot be written to the exclude file.
     fn ignore_in(&self, folder: &str, lines: &[&str], file: &Path, line: &str) -> Result<(), GitError> {
         let folder = Some(folder).filter(|folder| !folder.is_empty());
-        let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
+        let main = self.main_top();
         let (Some(folder), Some(top)) = (folder, main.or(self.worktree.as_deref())) else {
             return Err(GitError::LinkedExclude { path: file.to_owned(), line: line.to_owned() });
         };

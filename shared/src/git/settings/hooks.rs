@@ -96,7 +96,7 @@ impl Repository {
         if path.starts_with(resolved(&self.common_dir)) {
             return DirPlace::Clone;
         }
-        let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
+        let main = self.main_top();
         let mut worktrees = [self.worktree.as_deref(), main].into_iter().flatten();
         if worktrees.any(|top| path.starts_with(resolved(top))) {
             DirPlace::Worktree

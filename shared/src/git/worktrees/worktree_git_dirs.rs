@@ -259,7 +259,7 @@ impl Repository {
     /// The checkouts of this repository that the user works in, other than this one.
     #[must_use]
     pub fn users_checkouts(&self) -> Vec<UsersCheckout> {
-        let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
+        let main = self.main_top();
         let main = main.map(|top| UsersCheckout { git_dir: self.common_dir.clone(), top: top.to_owned() });
         let linked =
             list(self).into_iter().filter(|git_dir| !is_own_git_dir(git_dir)).filter_map(|git_dir| {

@@ -1,7 +1,5 @@
 //! Writes a session's records during a run: its turns, and a checkpoint after each step that changed something.
 
-use std::path::Path;
-
 use crate::{
     agent::Usage,
     event::{EventKind, Snapshot},
@@ -161,8 +159,7 @@ fn heads_of(others: &[SessionRepo]) -> Snapshot {
 /// The name of a repository in records: the name of its folder, also for lanes.
 #[must_use]
 pub fn repository_name(repository: &Repository) -> String {
-    let common = &repository.common_dir;
-    let folder = if common.ends_with(".git") { common.parent() } else { Some(common.as_path()) };
-    let name = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let folder = repository.main_top().unwrap_or(&repository.common_dir);
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "repository".into())
 }

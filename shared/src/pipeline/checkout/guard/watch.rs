@@ -28,7 +28,7 @@ use crate::{
     message::visible,
     mutex::MutexExt,
     pipeline::checkout::violations::Violations,
-    process::{ChildReach, FolderWriter, OthersReach},
+    process::{ChildReach, OthersReach, RunningWriter},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -50,7 +50,7 @@ pub struct CheckoutWatch {
     /// Named pipes and other special files that already were in the worktree.
     special: Vec<PathBuf>,
     /// While it is set, scans of the worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<FolderWriter>>,
+    work_place: Mutex<Option<RunningWriter>>,
     /// What all worktrees of the run share. `None` if the watch of another worktree of the child compares it.
     run: Option<RunWatch>,
 }
@@ -74,7 +74,7 @@ struct RepoWatch {
     objects: ObjectWatch,
     refs: RefWatch,
     /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
-    work_place: Mutex<Option<FolderWriter>>,
+    work_place: Mutex<Option<RunningWriter>>,
 }
 
 impl CheckoutWatch {
@@ -101,7 +101,7 @@ impl CheckoutWatch {
         trust_index_again(repository);
         let folders = repository.worktree.iter().chain([&repository.git_dir]).cloned();
         let reach = ChildReach::begin(folders);
-        let work_place = Mutex::new(repository.worktree.as_deref().map(FolderWriter::begin));
+        let work_place = Mutex::new(repository.worktree.as_deref().map(|top| RunningWriter::begin(&[top])));
         Self {
             running_children,
             own: own(repository, &reviewers, running_children),
@@ -267,7 +267,7 @@ impl RepoWatch {
             git_dirs: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
-            work_place: Mutex::new(top.map(FolderWriter::begin)),
+            work_place: Mutex::new(top.map(|top| RunningWriter::begin(&[top]))),
         }
     }
 

@@ -225,7 +225,7 @@ fn users_files() -> Vec<PathBuf> {
 
 /// The folder of hooks, and the one with the hooks that husky runs from there.
 fn hook_folders(repository: &Repository, hooks: PathBuf) -> Vec<PathBuf> {
-    let main = repository.common_dir.parent().filter(|_| repository.common_dir.ends_with(".git"));
+    let main = repository.main_top();
     let mut tops = repository.worktree.as_deref().into_iter().chain(main);
     let is_husky = tops.any(|top| husky_folder(&plain_path(&top.join(&hooks))).is_some());
     let runs_others = is_husky && hooks.ends_with("_");
@@ -359,7 +359,7 @@ pub(super) fn shared(repository: &Repository, reviewers: &CommandWords) -> Vec<W
 
 /// The folders of our logs in the user's checkout, and their parents.
 pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
-    let main = repository.common_dir.parent().filter(|_| repository.common_dir.ends_with(".git"));
+    let main = repository.main_top();
     let tops: Vec<&Path> = main.into_iter().chain(repository.worktree.as_deref()).collect();
     let is_below = |path: &&Path| tops.iter().any(|top| *path != *top && path.starts_with(top));
     let folders = safe_files::plain_folders();
