@@ -18,7 +18,7 @@ const MAX_SAVED: usize = 3;
 /// Why an attempt fails whose private git directory does not tell which commit the files of the worktree belong to.
 const UNKNOWN_HEAD: &str = "it left a private git directory in which HEAD cannot be read, so its files may belong to another branch or to an older commit, and commits that it made there may be lost";
 
-/// What an agent did to its branch.
+/// The commits that an agent made itself, and what follows from them for its attempt.
 #[derive(Debug)]
 pub(in crate::pipeline) struct OwnCommits {
     /// Where the branch is.
@@ -33,8 +33,8 @@ pub(in crate::pipeline) struct OwnCommits {
     pub(in crate::pipeline) notes: Vec<String>,
 }
 
-/// Finds the commits that an agent made, after its branch was restored. The attempt began at `head`; what is not folded in
-/// is saved under the name of its mark `attempt`.
+/// Finds the commits that an agent made, after its branch was restored. The attempt began at `head`. All of them are
+/// saved under the name of its mark `attempt`.
 pub(in crate::pipeline) fn find_own_commits(
     recorder: &RunRecorder<'_>,
     head: Oid,
