@@ -4,6 +4,7 @@
 //! program's output into [`AgentEvent`]s, a [`Tally`] of these becomes a [`CallOutcome`], and [`limits`] decides what
 //! follows from it. The text of an agent is data, never a command.
 
+mod call_outcome;
 mod cause;
 mod error;
 mod event;
@@ -13,10 +14,10 @@ mod protected;
 pub mod redact;
 mod runner;
 mod stream;
-mod tally;
 mod template;
 mod tools;
 
+pub use call_outcome::{CallOutcome, ProcessEnd, Tally, begins_with_rejection};
 pub use cause::{FailureKind, LimitKind, RetryWait, names_lost_session};
 pub use error::{AgentError, NamedIn, NoStart};
 pub use event::{AgentEvent, EventFormat, Usage, UsageScope};
@@ -24,6 +25,5 @@ pub use preset::{Preset, RunnerKind, SHELL, provider_of};
 pub use protected::{ProtectedFiles, ProtectedKind, ProtectedPath};
 pub use runner::{Invocation, Overrides, Request, Runner};
 pub use stream::EventReader;
-pub use tally::{CallOutcome, ProcessEnd, Tally, begins_with_rejection};
 pub use template::{Placeholder, Template};
 pub use tools::{ToolServer, ToolsForm};

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Holder, OrphanLock, ProcessId,
-    lock::{read_holder, write_holder},
+    file_lock::{read_holder, write_holder},
 };
 
 /// Whether a child of ours was killed, which may leave the same traces as a killed driver.

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{Holder, OrphanLock, lock::read_holder, mark::RunMark, table};
+use super::{Holder, OrphanLock, file_lock::read_holder, mark::RunMark, table};
 use crate::safe_files;
 
 /// The names of the locks in this folder that other drivers hold. Any process can write anything into a lock file, so

@@ -15,8 +15,8 @@ use rustix::process::Signal;
 
 use super::{
     Cancel, FileLock, Holder, LockError,
+    file_lock::{Locked, read_holder},
     holder::Leader,
-    lock::{Locked, read_holder},
     mark::RunMark,
     process_group::{Terminable, clear, is_orphan, send},
     table::{self, Process},

@@ -22,8 +22,8 @@ use super::{
     input, interrupt,
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
-    quiet::{RunningWriter, WriteReach},
     running_program::{self, LIMIT, Pipes, Reach, RunningProgram},
+    running_writers::{RunningWriter, WriteReach},
     spawn,
     timed_reader::WaitBounds,
 };

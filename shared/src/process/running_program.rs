@@ -20,7 +20,7 @@ use super::{
     ProcessError, ProgramOutput, TimedReader, crash, interrupt,
     mark::RunMark,
     process_group::{ProcessGroup, Terminable, clear, number},
-    quiet::RunningWriter,
+    running_writers::RunningWriter,
     spawn,
     timed_reader::ProgramWait,
     watch::has_ended,

@@ -12,14 +12,13 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail,
-    ending::Clock,
-    environment,
+    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
+    limits::Clock,
     mark::{self, RunMark},
     output::OutputRecorder,
     output::TailKeeper,
     process_group::ProcessGroup,
-    quiet::{RunningWriter, WriteReach},
+    running_writers::{RunningWriter, WriteReach},
     spawn,
     streams::Streams,
     watch::SupervisedProgram,

@@ -15,7 +15,7 @@ use rustix::{
 use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
-    ending::Clock,
+    limits::Clock,
     output::OutputRecorder,
     process_group::{ProcessGroup, Terminable, clear, number, terminate},
     spawn,

@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, survey};
+use super::{Pool, WorktreeError, WorktreeNote, claim::WorktreeOrigin, survey};
 use crate::{
     git::{
         Checkout, GitError, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, Repository,

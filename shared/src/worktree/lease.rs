@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::{
     LeaseStart, Pool, WorktreeError, WorktreeKind, WorktreeNote,
-    choice::{ChosenWorktree, WantedKind, WorktreeOrigin, WorktreeRequest},
+    claim::{ChosenWorktree, WantedKind, WorktreeOrigin, WorktreeRequest},
     fill::Freed,
     paths, survey,
 };
@@ -88,7 +88,7 @@ impl Pool {
         let mut request =
             WorktreeRequest { task, branch: self.run.task_branch(task), base, kind, refused: Vec::new() };
         loop {
-            let chosen = self.choose(&request)?;
+            let chosen = self.claim_worktree(&request)?;
             let environment = self.task_variables(&chosen, task);
             match self.prepare(&chosen, &request, &environment) {
                 Ok(notes) => return Ok(self.lease_of(chosen, request, environment, notes)),

@@ -5,7 +5,7 @@
 //! the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is only half created or half
 //! filled is free too. File locks tell whether a process is at work; no other state is stored.
 
-mod choice;
+mod claim;
 mod copied_files;
 mod error;
 mod fill;
@@ -26,7 +26,7 @@ mod survey;
 mod sync;
 mod trash;
 
-pub use choice::{BaseReason, BranchBase, LeaseStart};
+pub use claim::{BaseReason, BranchBase, LeaseStart};
 pub use copied_files::take_uncopied_files;
 pub use error::WorktreeError;
 pub use lease::Lease;

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeRemains, WorktreeStatusRow,
-    choice::{ChosenWorktree, LOOK_TIME, WorktreeOrigin, WorktreeRequest},
+    claim::{ChosenWorktree, LOOK_TIME, WorktreeOrigin, WorktreeRequest},
     fill, survey,
     trash::{TrashState, delete_in_background},
 };

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, choice::WorktreeOrigin, fill, set_up::forget_set_up, survey};
+use super::{Pool, WorktreeError, claim::WorktreeOrigin, fill, set_up::forget_set_up, survey};
 use crate::{
     git::{Repository, Worktree},
     name::{Oid, TaskId},

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, fill};
+use super::{Pool, WorktreeError, WorktreeNote, claim::WorktreeOrigin, fill};
 use crate::{
     git::{Repository, Worktree},
     name::SessionId,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Pool, WorktreeError, WorktreeNote, choice::ChosenWorktree};
+use super::{Pool, WorktreeError, WorktreeNote, claim::ChosenWorktree};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},

@@ -6,12 +6,12 @@
 //! Text is searched as it is, and then as it looks after control characters and escape sequences have been removed:
 //! otherwise `abc\e[31mdef` would pass, and become the secret where it is displayed or committed.
 
+mod redactor;
 mod secrets;
 mod shape;
-mod stream;
 
+pub use redactor::Redactor;
 pub use secrets::{Secrets, SecretsError};
-pub use stream::Redactor;
 
 /// The replacement of a secret.
 pub const REDACTED: &str = "[redacted]";

@@ -10,8 +10,8 @@ use std::{
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
 use super::{
+    redactor::View,
     shape::{LOOKAHEAD, SHAPES, SecretShape},
-    stream::View,
 };
 use crate::failure::{Exit, Explain, Explanation};
 

@@ -95,8 +95,11 @@ enum WorktreeChoice {
 }
 
 impl Pool {
-    /// Chooses a worktree and takes its locks. Other processes that create or remove worktrees wait meanwhile.
-    pub(super) fn choose(&self, request: &WorktreeRequest<'_>) -> Result<ChosenWorktree, WorktreeError> {
+    /// Chooses or makes a worktree, with its branch, and takes its locks. Other processes that create or remove worktrees wait meanwhile.
+    pub(super) fn claim_worktree(
+        &self,
+        request: &WorktreeRequest<'_>,
+    ) -> Result<ChosenWorktree, WorktreeError> {
         let registry_lock = self.lock_registry()?;
         let task_lock = self.lock_task(request)?;
         let mut worktrees = self.repository.list_worktrees()?;
