@@ -140,6 +140,14 @@ struct LogFolders {
     paths: Vec<PathBuf>,
 }
 
+/// Refuses a folder of logs that is a tracked symbolic link, because a commit would choose where it leads.
+pub(crate) fn refuse_link(link: Option<LogLink>, deed: &str) -> Result<(), Failure> {
+    let Some(LogLink { link, target }) = link else { return Ok(()) };
+    let (link, target) = (link.display(), target.display());
+    let words = format!("no log is {deed} '{target}': '{link}' is a tracked symbolic link");
+    Err(Failure::new(Exit::No, words).hint("name another folder with: git config arborist.log-dir logs"))
+}
+
 impl LogFolders {
     fn open(repository: Repository, settings: Settings) -> Result<Self, Failure> {
         let name = settings.general.log_dir.clone();
@@ -149,12 +157,7 @@ impl LogFolders {
         let mut paths = Vec::new();
         for (top, head) in own.into_iter().chain(main) {
             let link = head.map(|head| LogLink::find_tracked(&repository, &top, head, &name)).transpose()?;
-            if let Some(LogLink { link, target }) = link.flatten() {
-                let (link, target) = (link.display(), target.display());
-                let what = format!("no log is read from '{target}': '{link}' is a tracked symbolic link");
-                let hint = "name another folder with: git config arborist.log-dir logs";
-                return Err(Failure::new(Exit::No, what).hint(hint));
-            }
+            refuse_link(link.flatten(), "read from")?;
             // The folder may be a link of the user to another disk.
             paths.extend(top.join(&name).canonicalize().ok());
         }

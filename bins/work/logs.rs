@@ -20,6 +20,7 @@ use crate::{
     approval, clock,
     entry::{self, Outcome},
     gardening::watch_signals,
+    logs::refuse_link,
     ui::Ui,
 };
 
@@ -119,12 +120,7 @@ impl WorkerLogFolder {
         let top = main.as_ref().map_or_else(|| repository.top().to_owned(), |main| main.path.clone());
         let head = main.and_then(|main| main.head);
         let link = head.map(|head| LogLink::find_tracked(repository, &top, head, log_dir)).transpose()?;
-        if let Some(LogLink { link, target }) = link.flatten() {
-            let (link, target) = (link.display(), target.display());
-            let what = format!("no log is written to '{target}': '{link}' is a tracked symbolic link");
-            let hint = "name another folder with: git config arborist.log-dir logs";
-            return Err(Failure::new(Exit::No, what).hint(hint));
-        }
+        refuse_link(link.flatten(), "written to")?;
         // The folder may be a link of the user to another disk.
         safe_files::allow_linked(&top.join(log_dir));
         let inner = log_dir.trim_start_matches('/');

@@ -92,9 +92,9 @@ enum Verb {
     /// Free a task's lane (a reusable worktree) for the next task, and keep its branch
     Recycle(remove::RecycleArgs),
     /// Forget worktrees whose folders were deleted
-    Prune(remove::PruneArgs),
+    Prune(open::WorktreeScopeArgs),
     /// Repair worktrees after folders were moved or processes were killed
-    Repair(remove::PruneArgs),
+    Repair(open::WorktreeScopeArgs),
 }
 
 /// Runs the command.
@@ -112,7 +112,7 @@ pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
         Verb::Sync(args) => sync::run(&args, ui),
         Verb::Remove(args) => remove::run(&args, ui),
         Verb::Recycle(args) => remove::run_recycle(&args, ui),
-        Verb::Repair(args) => remove::run_repair(&args, ui),
-        Verb::Prune(args) => remove::run_prune(&args, ui),
+        Verb::Repair(scope) => remove::run_repair(&scope, ui),
+        Verb::Prune(scope) => remove::run_prune(&scope, ui),
     }
 }

@@ -35,12 +35,6 @@ pub(super) struct RecycleArgs {
     scope: WorktreeScopeArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct PruneArgs {
-    #[command(flatten)]
-    scope: WorktreeScopeArgs,
-}
-
 pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let unsaved = if args.force { UncommittedPolicy::Saved } else { UncommittedPolicy::Refused };
@@ -69,8 +63,8 @@ pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
-    let opened = open(&args.scope, ui)?;
+pub(super) fn run_repair(scope: &WorktreeScopeArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(scope, ui)?;
     let done = opened.pool.repair()?;
     if !done.said.is_empty() {
         ui.line(&done.said);
@@ -85,8 +79,8 @@ pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
     Ok(if done.broken.is_empty() { Exit::Done } else { Exit::No })
 }
 
-pub(super) fn run_prune(args: &PruneArgs, ui: &mut Ui) -> Outcome {
-    let opened = open(&args.scope, ui)?;
+pub(super) fn run_prune(scope: &WorktreeScopeArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(scope, ui)?;
     let (forgotten, notes) = opened.pool.prune()?;
     notes.iter().for_each(|note| ui.note(&note.to_string()));
     for path in forgotten {

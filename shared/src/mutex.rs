@@ -1,4 +1,4 @@
-//! Locks mutexes of this process.
+//! Locks mutexes of this process; sets that its threads share.
 
 use std::{
     borrow::Borrow,

@@ -12,11 +12,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunTotals {
-    /// Tokens read.
+    /// Input tokens; null if no agent reported them.
     pub tokens_in: Option<u64>,
-    /// Tokens written.
+    /// Output tokens; null if no agent reported them.
     pub tokens_out: Option<u64>,
-    /// US dollars.
+    /// Cost in US dollars; null if no agent reported it.
     pub cost: Option<f64>,
 }
 
