@@ -70,10 +70,12 @@ fn file_of(name: &str) -> String {
 fn published_schemas_match_the_code() {
     for (name, schema) in schemas() {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("BLESS").is_some() {
+        let read = || fs::read_to_string(file_of(name)).unwrap_or_default();
+        // The core includes one of these files and is built again if it is written.
+        if std::env::var_os("BLESS").is_some() && read() != text {
             fs::write(file_of(name), &text).unwrap();
         }
-        assert_eq!(fs::read_to_string(file_of(name)).unwrap_or_default(), text, "run with BLESS=1: {name}");
+        assert_eq!(read(), text, "run with BLESS=1: {name}");
     }
 }
 
