@@ -147,11 +147,14 @@ impl OpenQueue {
         Ok(hints.collect())
     }
 
-    /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
-    /// for which it is. `verb` is the verb of the command that failed.
+    /// The error for a task that is not queued for this run, because it has landed or was never queued, or the error of
+    /// reading what has landed. Names other runs for which it is queued. `verb` is the verb of the command that failed.
     pub(super) fn not_queued(&self, verb: &str, task: &TaskId) -> Failure {
         let result = if verb == "resolve" { "there is nothing to resolve" } else { "it is no longer queued" };
-        let log = show::entries(self, None).unwrap_or_default();
+        let log = match show::entries(self, None) {
+            Ok(log) => log,
+            Err(unreadable) => return unreadable,
+        };
         let last = log.into_iter().find(|entry| entry.task == *task);
         if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();

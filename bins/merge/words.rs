@@ -187,9 +187,9 @@ fn print_event(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) 
                 _ => line,
             }
         }
-        QueueEvent::Note { words, .. } | QueueEvent::Foreign(ForeignCommits { words, .. }) => {
-            plain_text(words)
-        }
+        QueueEvent::Progress { words, .. }
+        | QueueEvent::Note { words, .. }
+        | QueueEvent::Foreign(ForeignCommits { words, .. }) => plain_text(words),
     };
     ui.err(&format!("{line}\n"));
 }

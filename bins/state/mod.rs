@@ -455,7 +455,7 @@ impl StateView<'_> {
         self.lost.tickets.iter().find(|ticket| node.is_unlanded() && ticket.task == *node.id)
     }
 
-    /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
+    /// Refuses unknown tasks.
     fn refuse_unknown(&self, repository: &Repository, plan: Option<&Plan>) -> Result<(), Failure> {
         let Some(unknown) = self.args.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());

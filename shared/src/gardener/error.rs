@@ -405,8 +405,7 @@ impl GardenerError {
             Self::OperationInProgress(_) => Exit::Person.hint(ADVICE_ON_OPERATION),
             Self::OtherPlan { path, .. } => Exit::Person.hint(advice_on_other_plan(path)),
             Self::PlanChanged { change, .. } | Self::ConfigChanged { change, .. } => {
-                let change = change.as_deref().map(|change| format!("{}
-", change.words())).unwrap_or_default();
+                let change = change.as_deref().map(|change| format!("{}\n", change.words())).unwrap_or_default();
                 Exit::Person.hint(format!("{change}accept the change with --accept-changes, or start a new run with --new-run"))
             }
             Self::Forked { task, .. } => Exit::Person.hint(format!("to start it over, run: git arborist reset {task}")),

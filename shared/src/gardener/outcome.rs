@@ -72,7 +72,9 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             events_of(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
         queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: others_commits_event(found) }],
-        queue::QueueEvent::Note { task, words } => vec![RunEvent { task, kind: EventKind::note(words) }],
+        queue::QueueEvent::Progress { task, words } | queue::QueueEvent::Note { task, words } => {
+            vec![RunEvent { task, kind: EventKind::note(words) }]
+        }
     }
 }
 

@@ -45,7 +45,8 @@ impl OrphanLock {
     pub const SUFFIX: &str = "~orphans";
 
     /// Takes the lock at `path`, after ending all processes of an earlier attempt: by TERM, and by KILL after `grace`.
-    /// `run` proves that their driver is gone. Returns the processes that had to be ended. If a process could not be ended, the error says that the lock is held.
+    /// `run` proves that their driver is gone. Returns the processes that had to be ended. If a process could not be
+    /// ended, the error says that the lock is held.
     pub fn take_over(run: &FileLock, path: &Path, grace: Duration) -> Result<(Self, Vec<u32>), LockError> {
         let ended = match EarlierAttempt::read(path) {
             Some(remains) => remains.end(path, grace)?,

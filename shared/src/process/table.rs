@@ -254,7 +254,8 @@ mod system {
         fs::read(format!("/proc/{pid}/environ")).ok()
     }
 
-    /// Whether process `pid` shares the lock on `file`. The kernel lists for each descriptor the locks of its open file; another open of the same file has none.
+    /// Whether process `pid` shares the lock on `file`. The kernel lists for each descriptor the locks of its open
+    /// file; another open of the same file has none.
     pub(in crate::process) fn shares_lock(pid: u32, file: &Metadata) -> bool {
         let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
             Ok(entries) => entries,

@@ -225,8 +225,8 @@ impl<'a> Progress<'a> {
         self.find(id).map_or(State::Pending, |node| node.state)
     }
 
-    /// Sets what each leaf waits for. A task waits for the dependencies of itself and of its phases, as declared: a phase stands for all its leaves. A
-    /// leaf is available if it is skipped, or complete on the run's branch.
+    /// Sets what each leaf waits for. A task waits for the dependencies of itself and of its phases, as declared: a
+    /// phase stands for all its leaves. A leaf is available if it is skipped, or complete on the run's branch.
     fn set_ready(&mut self, plan: &'a Plan) {
         self.broken = self.find_broken();
         let is_there = |task: &Task| {
@@ -313,7 +313,8 @@ impl Progress<'_> {
         self.nodes.iter().filter(has_failed).map(|node| node.id.clone()).collect()
     }
 
-    /// Sets the states of phases. Children come after their parents, so that in reverse order every child is done before its parent.
+    /// Sets the states of phases. Children come after their parents, so that in reverse order every child is done
+    /// before its parent.
     fn set_phase_states(&mut self) {
         for at in (0..self.nodes.len()).rev() {
             let node = &self.nodes[at];

@@ -130,6 +130,13 @@ pub enum QueueEvent {
     },
     /// There are commits on the target that this process did not make.
     Foreign(ForeignCommits),
+    /// Something takes time: a gate, or an agent that resolves a conflict.
+    Progress {
+        /// The task, if it is about one.
+        task: Option<TaskId>,
+        /// A sentence.
+        words: String,
+    },
     /// Anything else that the user should know.
     Note {
         /// The task, if it is about one.

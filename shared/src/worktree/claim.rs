@@ -95,7 +95,8 @@ enum WorktreeChoice {
 }
 
 impl Pool {
-    /// Chooses or makes a worktree, with its branch, and takes its locks. Other processes that create or remove worktrees wait meanwhile.
+    /// Chooses or makes a worktree, with its branch, and takes its locks. Other processes that create or remove
+    /// worktrees wait meanwhile.
     pub(super) fn claim_worktree(
         &self,
         request: &WorktreeRequest<'_>,

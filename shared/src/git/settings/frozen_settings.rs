@@ -69,7 +69,7 @@ struct Settings {
     inner: Vec<SettingEntry>,
     /// Settings from the command line. They are in our environment, where every git finds them.
     from_command_line: Vec<SettingEntry>,
-    /// All of them, as git listed them.
+    /// All of them, as git listed them when the inner settings were read last.
     listed: Config,
     /// `info/exclude` and `info/attributes`.
     info: Vec<(&'static str, Vec<u8>)>,
@@ -192,7 +192,7 @@ impl Repository {
         self.find_recorded().map(|known| known.helpers.clone())
     }
 
-    /// All settings: those that were frozen, unless they have changed.
+    /// All settings: those that were frozen, unless settings of the repository or the worktree have changed.
     pub fn frozen_or_new_config(&self) -> Result<Config, GitError> {
         match self.find_recorded().filter(|known| known.settings.are_current()) {
             Some(known) => Ok(known.settings.listed.clone()),

@@ -7,7 +7,7 @@ use crate::{
         ConfigGuard,
         checkout::{
             branch,
-            guard::CheckoutWatch,
+            guard::{CheckoutWatch, WorktreeReach},
             leftovers::{self, WorktreeBefore},
             violations::Violations,
         },
@@ -28,6 +28,7 @@ pub(in crate::pipeline) struct ReviewedCheckout {
     staged: Oid,
     /// Nested repositories without a commit, which no tree can contain.
     left_out: Vec<Vec<u8>>,
+    reach: WorktreeReach,
     watch: CheckoutWatch,
 }
 
@@ -37,6 +38,7 @@ pub(in crate::pipeline) fn begin(
     config_guard: &ConfigGuard,
 ) -> Result<ReviewedCheckout, GitError> {
     let repository = recorder.repository();
+    let reach = WorktreeReach::begin(repository);
     // If no child ran since the last commit, the checkout is known to be clean. Asked before the watch begins:
     // from then on no scan is valid.
     let is_known = recorder.worktree_is_at_tip() || repository.is_known_clean(recorder.tree());
@@ -49,7 +51,7 @@ pub(in crate::pipeline) fn begin(
         let WorktreeSnapshot { tree, left_out, .. } = repository.take_snapshot()?;
         (tree, repository.staged()?, left_out)
     };
-    Ok(ReviewedCheckout { status, is_clean, tree, staged, left_out, watch })
+    Ok(ReviewedCheckout { status, is_clean, tree, staged, left_out, reach, watch })
 }
 
 impl ReviewedCheckout {
@@ -66,7 +68,7 @@ impl ReviewedCheckout {
         attempt: &str,
     ) -> Result<Violations, GitError> {
         let mut violations = self.watch.restore_after_child();
-        let is_untouched = !self.watch.is_reached()
+        let is_untouched = !self.reach.is_reached()
             || self.is_clean
                 && (self.is_known_untouched(recorder)?
                     || self.is_as_before(recorder, &recorder.repository().status()?));

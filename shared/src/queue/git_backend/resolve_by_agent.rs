@@ -98,7 +98,7 @@ impl GitQueue<'_> {
         let task = &ticket.task;
         let words =
             format!("an agent is resolving the conflict of {task} (attempt {})", ticket.tries.len() + 1);
-        (self.on_event)(QueueEvent::Note { task: Some(task.clone()), words });
+        (self.on_event)(QueueEvent::Progress { task: Some(task.clone()), words });
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;

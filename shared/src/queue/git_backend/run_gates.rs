@@ -208,7 +208,7 @@ impl GitQueue<'_> {
         let is_repeated = self.results.contains_key(&(tree, gate.key()));
         let again = if is_repeated { " again, to be sure" } else { "" };
         let words = format!("testing {tested} with gate '{}'{again}", gate.name);
-        (self.on_event)(QueueEvent::note(words));
+        (self.on_event)(QueueEvent::Progress { task: None, words });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;

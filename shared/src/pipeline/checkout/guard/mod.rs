@@ -14,6 +14,7 @@ mod scripts;
 mod watch;
 mod watched_files;
 mod worktree_folders;
+mod worktree_reach;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -32,6 +33,7 @@ pub(in crate::pipeline) use watch::CheckoutWatch;
 pub use watch::ConcurrentChildren;
 use watched_files::{WatchMode, WatchedItem};
 use worktree_folders::BesideWorktrees;
+pub(in crate::pipeline) use worktree_reach::WorktreeReach;
 
 use crate::{
     agent::{ProtectedPath, Runner},

@@ -19,6 +19,7 @@ use super::{
     restore_watched_files::{RunningChildren, WatchedCopy},
     scripts::CommandWords,
     watched_files,
+    worktree_reach::WorktreeReach,
 };
 use crate::{
     git::{
@@ -28,7 +29,7 @@ use crate::{
     message::visible,
     mutex::MutexExt,
     pipeline::checkout::violations::Violations,
-    process::{ChildReach, OthersReach, RunningWriter},
+    process::{OthersReach, RunningWriter},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -42,9 +43,7 @@ pub struct CheckoutWatch {
     /// The paths of submodules in the index.
     gitlinks: BTreeSet<Vec<u8>>,
     repository: Repository,
-    /// Whether a child could have changed the worktree. If bubblewrap keeps it read-only for all of them, as for a reviewer
-    /// that works elsewhere, nothing in it is compared.
-    reach: Mutex<ChildReach>,
+    reach: WorktreeReach,
     /// The commands of reviewers.
     reviewers: Arc<CommandWords>,
     /// Named pipes and other special files that already were in the worktree.
@@ -96,11 +95,10 @@ impl CheckoutWatch {
         reviewers: Arc<CommandWords>,
         running_children: RunningChildren,
     ) -> Self {
-        // Listed first, because the same scan tells whether the index can be trusted.
+        let reach = WorktreeReach::begin(repository);
+        // Listed before the index is looked at, because the same scan tells whether it can be trusted.
         let special = repository.list_special();
         trust_index_again(repository);
-        let folders = repository.worktree.iter().chain([&repository.git_dir]).cloned();
-        let reach = ChildReach::begin(folders);
         let work_place = Mutex::new(repository.worktree.as_deref().map(|top| RunningWriter::begin(&[top])));
         Self {
             running_children,
@@ -110,7 +108,7 @@ impl CheckoutWatch {
             gitlinks: watched_files::known_gitlinks(repository),
             special,
             repository: repository.clone(),
-            reach: Mutex::new(reach),
+            reach,
             reviewers,
             work_place,
             run: None,
@@ -142,7 +140,7 @@ impl CheckoutWatch {
         if !ARE_GUARDS_ON {
             return found;
         }
-        let is_reached = self.is_reached();
+        let is_reached = self.reach.is_reached();
         found.extend(if is_reached { self.restore_files() } else { self.own.restore_elsewhere() });
         found.extend(self.run.iter().flat_map(RunWatch::restore_files));
         // Files first, so that the git commands below obey the original configuration.
@@ -154,11 +152,6 @@ impl CheckoutWatch {
         }
         found.extend(self.run.iter().flat_map(RunWatch::restore_refs));
         found
-    }
-
-    /// Whether a child could have changed the worktree since the watch began.
-    pub(in crate::pipeline) fn is_reached(&self) -> bool {
-        self.reach.hold().is_reached()
     }
 
     fn restore_files(&self) -> Vec<String> {
