@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{
     Offset, PlanLine,
+    diagram_connectors::{self, Canvas, Span},
     keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
     mentions::{Mentions, Name, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
-    wires::{self, Canvas, Span},
 };
 
 /// Reads the lines of one fence.
@@ -141,7 +141,7 @@ fn is_divider(text: &str) -> bool {
 
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
 fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
-    if !lines.iter().any(|line| line.text.contains(wires::is_line)) {
+    if !lines.iter().any(|line| line.text.contains(diagram_connectors::is_line)) {
         return;
     }
     let canvas: Vec<Vec<char>> = lines.iter().map(|line| line.text.chars().collect()).collect();
@@ -177,7 +177,7 @@ fn extent(row: &[char], column: usize) -> (usize, usize) {
     /// Nobody draws wider texts, and a line of thousands of names must not be gone through for each of them.
     const WIDEST: usize = 120;
     let is_gap = |at: usize| row[at] == ' ' && row.get(at + 1).is_none_or(|next| *next == ' ');
-    let is_end = |at: usize| wires::is_line(row[at]) || is_gap(at);
+    let is_end = |at: usize| diagram_connectors::is_line(row[at]) || is_gap(at);
     let left = (0..column).rev().take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
     let right = (column..row.len()).take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
     let trimmed = (column..=right).rev().find(|at| row[*at] != ' ').unwrap_or(right);
@@ -336,7 +336,7 @@ impl<'d> DrawingReader<'d> {
             let is_apart = text.get(last..byte).is_some_and(|between| {
                 between.contains("   ")
                     || is_like && between.contains("  ")
-                    || between.contains(wires::leads_up_or_down)
+                    || between.contains(diagram_connectors::leads_up_or_down)
             });
             if found.is_empty() || is_chained || is_apart {
                 column += text[counted..byte].chars().count();

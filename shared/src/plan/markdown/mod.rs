@@ -9,6 +9,7 @@
 
 mod asides;
 mod default_order;
+mod diagram_connectors;
 mod drawings;
 mod entry;
 mod heading_ids;
@@ -38,7 +39,6 @@ mod table;
 mod task_line;
 mod tokens;
 mod tree;
-mod wires;
 
 #[cfg(test)]
 mod tests;
