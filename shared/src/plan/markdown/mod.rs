@@ -10,7 +10,7 @@
 mod asides;
 mod default_order;
 mod diagram_connectors;
-mod drawings;
+mod diagrams;
 mod entry;
 mod heading_ids;
 mod ids;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     super::{
         Page,
-        drawings::{DrawingReader, is_mermaid, waves},
+        diagrams::{DrawingReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName, is_of_tasks},

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     super::{
-        drawings::Wave,
+        diagrams::Wave,
         keywords::{ClauseVoice, keyword_at},
         mentions::Name,
         sentences::Force,
