@@ -2,14 +2,13 @@
 //! and lines that only look like tasks.
 
 use super::{
-    Offset,
-    asides::is_summary,
-    ids,
+    Offset, ids,
     naming::{FamilyIds, virtual_id},
     outline_builder::Builder,
     prose::{ProseTask, tick_at},
     table,
     task_line::{Checkbox, TaskLine, is_starred},
+    taskless_sections::is_summary,
 };
 use crate::{name::TaskId, plan::Mark, process::shell_word, words::words};
 

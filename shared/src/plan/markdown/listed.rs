@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    asides::{is_for_later, is_repetition, is_summary},
     entry::{Form, TaskEntry},
     ids,
     naming::{id_shape, id_shapes},
     outline::Outline,
     section::{HeadingSection, counted_label, phase_label},
+    taskless_sections::{is_for_later, is_repetition, is_summary},
 };
 
 /// Sections without ids that have letters, in which numbers are ids all the same: phases, or any section if most ids of the file are

@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{
     PlanLine,
-    asides::is_repetition,
     entry::{Form, Why},
     ids,
     lines::LineKind,
@@ -15,6 +14,7 @@ use super::{
     settle::CanonicalEntry,
     table::cells,
     task_line::TaskLine,
+    taskless_sections::is_repetition,
 };
 use crate::name::TaskId;
 

@@ -7,7 +7,6 @@
 //! four columns and a table without its rule are other blocks than their authors mean. Every line keeps its offset, so
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 
-mod asides;
 mod default_order;
 mod diagram_connectors;
 mod diagrams;
@@ -37,6 +36,7 @@ mod stated;
 mod status;
 mod table;
 mod task_line;
+mod taskless_sections;
 mod tokens;
 mod tree;
 
@@ -113,7 +113,10 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
     let mut stated = stated::read(&pages, &mut known, &roles, &hierarchy, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     let skips_optional = roles.iter().any(|role| role.is_optional)
-        && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));
+        && pages
+            .iter()
+            .flat_map(|page| &page.lines)
+            .any(|line| taskless_sections::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
     default_order::add_implied(&mut found.drafts, &roles, &hierarchy, &mut stated, rules);
     release::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::{
     Offset, PlanLine,
-    asides::is_check_list,
     entry::{Form, Lead, TaskEntry, Why},
     naming::counted_level,
     outline_builder::{Reading, outline_with},
@@ -12,6 +11,7 @@ use super::{
     section::{HeadingSection, phase_label},
     table::{Cell, WaveRow},
     task_line::checkbox,
+    taskless_sections::is_check_list,
 };
 use crate::{
     name::TaskId,

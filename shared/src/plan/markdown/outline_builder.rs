@@ -4,7 +4,6 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{
     PlanLine,
-    asides::{is_history, leads_to_checks},
     entry::{Form, Lead, TICKS, Why},
     heading_ids::HeadingIds,
     ids,
@@ -16,6 +15,7 @@ use super::{
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
     table,
     task_line::{Checkbox, TaskLine, checkbox},
+    taskless_sections::{is_history, leads_to_checks},
 };
 use crate::plan::{Mark, text::SpecFile};
 

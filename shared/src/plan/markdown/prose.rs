@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::has_word,
     entry::TICKS,
     lines::{LineKind, marker_number},
     prose_titles::{DONE, Title, label_of, title_of},
     section::{counted_label, phase_label},
     task_line::{TaskLine, checkbox},
+    taskless_sections::has_word,
 };
 use crate::plan::Mark;
 

@@ -3,10 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{
-        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
-        is_work_list,
-    },
     entry::{Form, Lead, TaskEntry, Why},
     ids,
     listed::{counted_sections, settle_bullets, settle_rows},
@@ -15,6 +11,10 @@ use super::{
     section::{HeadingSection, is_dependencies, phase_label},
     status::{is_status_label, status_mark},
     task_line::ALLOW,
+    taskless_sections::{
+        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
+        is_work_list,
+    },
 };
 use crate::{
     message::is_mistyped,

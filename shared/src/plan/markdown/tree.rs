@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::{has_word, is_tracking},
     entry::{Form, TaskEntry},
     lines::LineKind,
     naming::{Names, name_of, slug_label},
@@ -17,6 +16,7 @@ use super::{
     },
     settle::CanonicalEntry,
     task_line::ALLOW,
+    taskless_sections::{has_word, is_tracking},
 };
 use crate::{
     name::TaskId,

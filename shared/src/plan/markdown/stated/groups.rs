@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use super::{
     super::{
         Page,
-        asides::has_word,
         keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName, is_of_tasks},
@@ -15,6 +14,7 @@ use super::{
         parallel_sections::kind_in_parallel,
         section::counted_label,
         sentences::{Force, OrderClaim, names_line_of_work},
+        taskless_sections::has_word,
         tokens::{Piece, Token, Tokenizer, is_one_of},
     },
     Weight,
