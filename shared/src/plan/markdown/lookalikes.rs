@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{
     PlanLine,
+    canonical_entries::CanonicalEntry,
     entry::{Form, Why},
     ids,
     lines::LineKind,
@@ -11,7 +12,6 @@ use super::{
     outline::Outline,
     prose::forgotten_items,
     section::HeadingSection,
-    settle::CanonicalEntry,
     table::cells,
     task_line::TaskLine,
     taskless_sections::is_repetition,

@@ -7,6 +7,7 @@
 //! four columns and a table without its rule are other blocks than their authors mean. Every line keeps its offset, so
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 
+mod canonical_entries;
 mod default_order;
 mod diagram_connectors;
 mod diagrams;
@@ -31,7 +32,6 @@ mod prose_titles;
 mod release;
 mod section;
 mod sentences;
-mod settle;
 mod stated;
 mod status;
 mod table;
@@ -47,6 +47,7 @@ pub use entry::Why;
 pub use naming::plan_ids;
 
 use self::{
+    canonical_entries::CanonicalEntry,
     default_order::ImpliedRules,
     lines::{LineKind, PlanLine, Unclosed},
     naming::Names,
@@ -54,7 +55,6 @@ use self::{
     node_parents::NodeParents,
     outline::Outline,
     section::HeadingSection,
-    settle::CanonicalEntry,
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
@@ -135,7 +135,7 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     } else {
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
-    let canonical = settle::settle(file.1, &mut outline);
+    let canonical = canonical_entries::settle(file.1, &mut outline);
     lookalikes::note(&lines, &canonical, &mut outline);
     Page { file, lines, outline, canonical, ids: Vec::new(), sections: Vec::new() }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
+    canonical_entries::CanonicalEntry,
     entry::{Form, TaskEntry},
     lines::LineKind,
     naming::{Names, name_of, slug_label},
@@ -14,7 +15,6 @@ use super::{
         is_declared_independent, is_step, phase_label, priority, purpose, slug, spoken_names, states_needs,
         story_numbers, story_numbers_of_line, title_words, without_brackets,
     },
-    settle::CanonicalEntry,
     task_line::ALLOW,
     taskless_sections::{has_word, is_tracking},
 };
