@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     entry::{Form, Lead, TaskEntry, Why},
     ids,
-    listed::{counted_sections, settle_bullets, settle_rows},
+    mixed_forms::{counted_sections, settle_bullets, settle_rows},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
