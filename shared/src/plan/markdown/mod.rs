@@ -16,7 +16,6 @@ mod heading_ids;
 mod ids;
 mod keywords;
 mod lines;
-mod lookalikes;
 mod mentions;
 mod mixed_forms;
 mod names;
@@ -32,6 +31,7 @@ mod prose_titles;
 mod release;
 mod section;
 mod sentences;
+mod similar_ids;
 mod stated;
 mod status;
 mod table;
@@ -136,7 +136,7 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
     let canonical = canonical_entries::settle(file.1, &mut outline);
-    lookalikes::note(&lines, &canonical, &mut outline);
+    similar_ids::note(&lines, &canonical, &mut outline);
     Page { file, lines, outline, canonical, ids: Vec::new(), sections: Vec::new() }
 }
 
