@@ -9,7 +9,7 @@ use super::{
     diagram_connectors::{self, Canvas, Span},
     keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
-    mentions::{Mentions, Name, PlacedName, behind_parenthesis},
+    name_reader::{Mentions, Name, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
 };

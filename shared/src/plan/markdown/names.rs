@@ -2,7 +2,7 @@
 
 use super::{
     Offset,
-    mentions::Mentions,
+    name_reader::Mentions,
     tokens::{Piece, Token, is_phase_word},
 };
 

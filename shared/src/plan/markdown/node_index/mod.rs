@@ -10,7 +10,7 @@ use std::{
 use super::{
     Offset,
     ids::{SortKey, sort_key},
-    mentions::{Name, PlacedName},
+    name_reader::{Name, PlacedName},
     tokens::{Piece, Token},
     tree::{NodeKind, Role},
 };

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Sense, is_parallel_word, keyword_at},
-        mentions::{List, PlacedName},
+        name_reader::{List, PlacedName},
         tokens::{Piece, Token},
     },
     ArrowClaim, ClauseReader, Force, OrderClaim, is_of_tasks,

@@ -4,7 +4,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, PlacedName},
+        name_reader::{List, PlacedName},
         tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, is_of_tasks,

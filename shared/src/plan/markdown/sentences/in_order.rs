@@ -4,7 +4,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_parallel_word},
-        mentions::{List, is_of_tasks},
+        name_reader::{List, is_of_tasks},
         tokens::{Piece, Token},
     },
     ClauseReader,

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
         tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, Force, OrderClaim, is_permission,

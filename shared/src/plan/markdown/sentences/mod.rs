@@ -25,7 +25,7 @@ use super::{
         ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
         keyword_at,
     },
-    mentions::{List, Mentions, Name, PlacedName, behind_parenthesis, is_of_tasks},
+    name_reader::{List, Mentions, Name, PlacedName, behind_parenthesis, is_of_tasks},
     tokens::{Piece, Token, is_one_of},
 };
 

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Keyword, ObjectReach, Sense, has_any, is_denied, is_filler, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
+        name_reader::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_and, is_one_of, is_word_at},
     },
     ClauseReader,

@@ -4,7 +4,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
         tokens::{Piece, Token, is_one_of},
     },
     ClauseReader, is_permission,

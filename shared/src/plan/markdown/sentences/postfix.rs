@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Keyword, is_wish},
-        mentions::List,
+        name_reader::List,
         tokens::Piece,
     },
     ClauseReader, Force, OrderClaim,

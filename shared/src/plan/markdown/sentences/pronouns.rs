@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
+        name_reader::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,

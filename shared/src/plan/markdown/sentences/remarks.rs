@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
+        name_reader::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
     ClauseReader, OrderClaim,

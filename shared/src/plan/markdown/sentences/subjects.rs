@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Sense, has_any, keyword_at},
-        mentions::{List, Name, PlacedName},
+        name_reader::{List, Name, PlacedName},
         tokens::{Piece, Token, is_and},
     },
     ClauseReader, is_of_tasks, is_permission,

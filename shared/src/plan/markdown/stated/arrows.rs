@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     super::{
-        mentions::{Name, PlacedName},
+        name_reader::{Name, PlacedName},
         node_index::NamedNodes,
         sentences::{ArrowClaim, Force, OrderClaim},
     },

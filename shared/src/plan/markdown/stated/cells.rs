@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_none_word, keyword_at},
-        mentions::PlacedName,
+        name_reader::PlacedName,
         sentences::{self, Force, OrderClaim},
         table::{Cell, CellKind},
         tokens::{Piece, Token},

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{
     super::{
-        mentions::{Name, PlacedName},
+        name_reader::{Name, PlacedName},
         node_index::{NamedNodes, UnknownId},
         sentences::{ArrowClaim, Force, OrderClaim},
         tokens::is_phase_word,

@@ -9,7 +9,7 @@ use super::{
         Page,
         keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Mentions, Name, PlacedName, is_of_tasks},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
         parallel_sections::kind_in_parallel,
         section::counted_label,

@@ -9,7 +9,7 @@ use super::{
         diagrams::{DrawingReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Mentions, Name, PlacedName, is_of_tasks},
         node_index::NodeIndex,
         node_parents::NodeParents,
         outline::Block,

@@ -6,7 +6,7 @@ use super::{
     super::{
         diagrams::Wave,
         keywords::{ClauseVoice, keyword_at},
-        mentions::Name,
+        name_reader::Name,
         sentences::Force,
         table::WaveRow,
         tokens::Token,
