@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     entry::{Form, Lead, TaskEntry, Why},
+    id_assignment::{Names, stable_hash, virtual_id},
     ids,
     mixed_forms::{counted_sections, settle_bullets, settle_rows},
-    naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
     status::{is_status_label, status_mark},

@@ -2,8 +2,9 @@
 //! and lines that only look like tasks.
 
 use super::{
-    Offset, ids,
-    naming::{FamilyIds, virtual_id},
+    Offset,
+    id_assignment::{FamilyIds, virtual_id},
+    ids,
     outline_builder::Builder,
     prose::{ProseTask, tick_at},
     table,

@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PlanLine, ids,
+    PlanLine,
+    id_assignment::{id_shape, speaks_of_tasks},
+    ids,
     lines::LineKind,
-    naming::{id_shape, speaks_of_tasks},
     section::{begins_with_story, phase_label},
     table::property,
     task_line::{TaskLine, checkbox},

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     entry::{Form, TaskEntry},
+    id_assignment::{id_shape, id_shapes},
     ids,
-    naming::{id_shape, id_shapes},
     outline::Outline,
     section::{HeadingSection, counted_label, phase_label},
     taskless_sections::{is_for_later, is_repetition, is_summary},

@@ -13,13 +13,13 @@ mod diagram_connectors;
 mod diagrams;
 mod entry;
 mod heading_ids;
+mod id_assignment;
 mod ids;
 mod keywords;
 mod lines;
 mod mixed_forms;
 mod name_reader;
 mod names;
-mod naming;
 mod node_index;
 mod node_parents;
 mod outline;
@@ -44,13 +44,13 @@ mod tree;
 mod tests;
 
 pub use entry::Why;
-pub use naming::plan_ids;
+pub use id_assignment::plan_ids;
 
 use self::{
     canonical_entries::CanonicalEntry,
     default_order::ImpliedRules,
+    id_assignment::Names,
     lines::{LineKind, PlanLine, Unclosed},
-    naming::Names,
     node_index::NodeIndex,
     node_parents::NodeParents,
     outline::Outline,

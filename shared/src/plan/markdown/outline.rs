@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     Offset, PlanLine,
     entry::{Form, Lead, TaskEntry, Why},
-    naming::counted_level,
+    id_assignment::counted_level,
     outline_builder::{Reading, outline_with},
     prose::{self, prose_tasks},
     section::{HeadingSection, phase_label},

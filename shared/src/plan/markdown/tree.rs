@@ -6,8 +6,8 @@ use super::{
     PlanLine,
     canonical_entries::CanonicalEntry,
     entry::{Form, TaskEntry},
+    id_assignment::{Names, name_of, slug_label},
     lines::LineKind,
-    naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::changed_paths,
     section::{
