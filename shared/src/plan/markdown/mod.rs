@@ -26,9 +26,9 @@ mod outline;
 mod outline_builder;
 mod parallel_sections;
 mod paths;
+mod phase_exceptions;
 mod prose;
 mod prose_titles;
-mod release;
 mod section;
 mod sentences;
 mod similar_ids;
@@ -119,7 +119,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
             .any(|line| taskless_sections::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
     default_order::add_implied(&mut found.drafts, &roles, &hierarchy, &mut stated, rules);
-    release::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
+    phase_exceptions::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)
