@@ -1,8 +1,8 @@
 //! Sentences that say what waits for what: "T005 depends on T001-T003", "US3 depends on US1", "(after T002)",
 //! and arrows, whose direction only the whole section can tell.
 
+mod ambiguous_clauses;
 mod arrows;
-mod doubts;
 mod freedom;
 mod in_order;
 mod manner;
