@@ -3,8 +3,8 @@
 
 mod ambiguous_clauses;
 mod arrows;
-mod freedom;
 mod in_order;
+mod independence;
 mod manner;
 mod objects;
 mod parallel;

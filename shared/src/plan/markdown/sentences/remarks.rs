@@ -7,7 +7,7 @@ use super::{
         tokens::{Piece, Token},
     },
     ClauseReader, OrderClaim,
-    freedom::is_only,
+    independence::is_only,
     is_of_tasks,
 };
 
