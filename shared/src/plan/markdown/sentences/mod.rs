@@ -1,11 +1,11 @@
 //! Sentences that say what waits for what: "T005 depends on T001-T003", "US3 depends on US1", "(after T002)",
 //! and arrows, whose direction only the whole section can tell.
 
+mod adverbs;
 mod ambiguous_clauses;
 mod arrows;
 mod in_order;
 mod independence;
-mod manner;
 mod objects;
 mod parallel;
 mod permission;
@@ -14,11 +14,11 @@ mod pronouns;
 mod remarks;
 mod subjects;
 
-pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
+pub(super) use self::{adverbs::heads_advice, parallel::names_line_of_work};
 
 use std::cell::OnceCell;
 
-use self::{manner::is_advice, permission::is_permission};
+use self::{adverbs::is_advice, permission::is_permission};
 use super::{
     Offset,
     keywords::{
