@@ -8,10 +8,10 @@ mod in_order;
 mod independence;
 mod objects;
 mod parallel;
+mod parentheticals;
 mod permission;
 mod postfix;
 mod pronouns;
-mod remarks;
 mod subjects;
 
 pub(super) use self::{adverbs::heads_advice, parallel::names_line_of_work};
