@@ -4,12 +4,12 @@
 mod adverbs;
 mod ambiguous_clauses;
 mod arrows;
-mod in_order;
 mod independence;
 mod objects;
 mod parallel;
 mod parentheticals;
 mod permission;
+mod phase_sequences;
 mod postfix;
 mod pronouns;
 mod subjects;
