@@ -1,7 +1,7 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
 mod arrows;
-mod cells;
+mod dependency_cells;
 mod edges;
 mod groups;
 mod reader;
