@@ -2,7 +2,7 @@
 
 mod arrows;
 mod dependency_cells;
-mod edges;
+mod dependency_edges;
 mod groups;
 mod reader;
 mod titles;
