@@ -9,7 +9,7 @@ use super::{
         tokens::{Piece, Token},
     },
     Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 
 impl<'a> Reader<'_, '_, 'a> {

@@ -11,7 +11,7 @@ use super::{
         tree::NodeKind,
     },
     Edge, MOST_EDGES, MOST_PAIRS, MOST_UNRELATED, Scope, Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 use crate::{name::TaskId, plan::assemble::SourcePlace};
 

@@ -1,11 +1,11 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
-mod arrows;
+mod arrow_direction;
 mod dependency_cells;
 mod dependency_edges;
-mod groups;
-mod reader;
-mod titles;
+mod page_reader;
+mod parallel_groups;
+mod title_references;
 mod waves;
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
     ops::Range,
 };
 
-use self::reader::Reader;
+use self::page_reader::Reader;
 use super::{
     Page,
     node_index::NodeIndex,
@@ -162,7 +162,7 @@ pub(super) fn read(
     found: &mut PlanDraft,
 ) -> Stated {
     let mut statements = Statements::default();
-    groups::name_groups(pages, known);
+    parallel_groups::name_groups(pages, known);
     let known = &*known;
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();

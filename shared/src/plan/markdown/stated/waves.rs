@@ -12,7 +12,7 @@ use super::{
         tokens::Token,
     },
     Scope, Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 
 /// Wider waves than anybody writes are closed by their last task.

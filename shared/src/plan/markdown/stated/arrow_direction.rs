@@ -9,7 +9,7 @@ use super::{
         sentences::{ArrowClaim, Force, OrderClaim},
     },
     MOST_PAIRS, Scope, Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 
 /// Two nodes that an arrow joins.

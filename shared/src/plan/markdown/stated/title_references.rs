@@ -11,7 +11,7 @@ use super::{
         tokens::{Piece, Token, is_one_of},
     },
     Scope, Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 
 /// What a line below a task calls its dependencies.

@@ -18,7 +18,7 @@ use super::{
         tokens::{Piece, Token, Tokenizer, is_one_of},
     },
     Weight,
-    reader::Reader,
+    page_reader::Reader,
 };
 
 /// Notes the names of groups in the lines that speak of order.
