@@ -12,6 +12,7 @@ mod default_order;
 mod diagram_connectors;
 mod diagrams;
 mod entry;
+mod explicit_order;
 mod heading_ids;
 mod id_assignment;
 mod ids;
@@ -32,7 +33,6 @@ mod prose_titles;
 mod section;
 mod sentences;
 mod similar_ids;
-mod stated;
 mod status;
 mod table;
 mod task_line;
@@ -110,7 +110,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         written.for_each(|(entry, id)| known.add_written(entry.written.as_ref(), id.as_ref()));
     }
     let hierarchy = NodeParents::new(&found.drafts, |id| known.position(id));
-    let mut stated = stated::read(&pages, &mut known, &roles, &hierarchy, &mut found);
+    let mut stated = explicit_order::read(&pages, &mut known, &roles, &hierarchy, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     let skips_optional = roles.iter().any(|role| role.is_optional)
         && pages

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{node_parents::NodeParents, stated::Stated};
+use super::{explicit_order::Stated, node_parents::NodeParents};
 use crate::{name::TaskId, plan::assemble::DraftNode};
 
 /// More edges than this are not made; waiting is the safe answer.

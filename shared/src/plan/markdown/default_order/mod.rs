@@ -9,8 +9,8 @@ mod sequence;
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
+    explicit_order::Stated,
     node_parents::NodeParents,
-    stated::Stated,
     tree::{NodeKind, Role},
 };
 use crate::plan::{
