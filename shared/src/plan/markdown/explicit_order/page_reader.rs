@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     super::{
         Page,
-        diagrams::{DrawingReader, is_mermaid, waves},
+        diagrams::{DiagramReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
         name_reader::{Mentions, Name, PlacedName, is_of_tasks},
@@ -211,22 +211,22 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
         let mentions = self.mentions(true);
         let own = block.section.filter(|_| self.has_own_lists).and_then(|section| self.owner_of(section));
-        let is_drawing = block.lines[0].kind == LineKind::Code;
-        let drawing = DrawingReader { mentions: &mentions, tokenizer: &self.tokenizer };
-        if is_drawing && is_mermaid(&block.lines) {
+        let is_diagram = block.lines[0].kind == LineKind::Code;
+        let drawing = DiagramReader { mentions: &mentions, tokenizer: &self.tokenizer };
+        if is_diagram && is_mermaid(&block.lines) {
             return arrows.append(&mut drawing.mermaid(&block.lines));
         }
-        if is_drawing && let Some(waves) = waves(&block.lines) {
+        if is_diagram && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
         let mut stated_order = SaidOrder::default();
-        for lines in block.lines.chunk_by(|line, next| !is_drawing || continues_with_arrow(line, next)) {
+        for lines in block.lines.chunk_by(|line, next| !is_diagram || continues_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
             let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             stated_order.claims.append(&mut more.claims);
             if let Some(framed) =
-                Some(&tokens).filter(|_| is_drawing).and_then(|tokens| without_frames(&mentions, tokens))
+                Some(&tokens).filter(|_| is_diagram).and_then(|tokens| without_frames(&mentions, tokens))
             {
                 more.arrows = sentences::read(&mentions, &framed, ClauseVoice::Section).arrows;
             }
@@ -235,11 +235,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             stated_order.any_time.append(&mut more.any_time);
             stated_order.as_stated.append(&mut more.as_stated);
             stated_order.is_rest_free |= more.is_rest_free;
-            self.statements.is_in_order |= more.is_in_order && !is_drawing;
+            self.statements.is_in_order |= more.is_in_order && !is_diagram;
             stated_order.unrelated.append(&mut more.unrelated);
             stated_order.denied.append(&mut more.denied);
             // "# Then the wrapper (depends on all pages):" explains an example.
-            if !(is_drawing && lines[0].text.trim_start().starts_with(['#', '/'])) {
+            if !(is_diagram && lines[0].text.trim_start().starts_with(['#', '/'])) {
                 stated_order.unread.append(&mut more.unread);
             }
             stated_order.chains.append(&mut more.chains);
@@ -249,7 +249,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             stated_order.within.append(&mut more.within);
             stated_order.beside_others.append(&mut more.beside_others);
         }
-        if is_drawing {
+        if is_diagram {
             let tree = drawing.tree(&block.lines);
             let first = self.statements.edges.len();
             let tree = self.without_worded(tree, &stated_order);
@@ -265,7 +265,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.tangled.push((place, first..end));
             }
         }
-        if let Some(own) = own.filter(|_| !is_drawing) {
+        if let Some(own) = own.filter(|_| !is_diagram) {
             self.own_needs(own, block, &mut stated_order);
         }
         arrows.append(&mut stated_order.arrows);
