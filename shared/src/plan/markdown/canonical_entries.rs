@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     entry::{Form, Lead, TaskEntry, Why},
-    id_assignment::{Names, stable_hash, virtual_id},
+    id_assignment::{UniqueIds, stable_hash, virtual_id},
     ids,
     mixed_forms::{counted_sections, settle_bullets, settle_rows},
     outline::{Checks, Outline},
@@ -35,7 +35,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     name_equal_boxes(outline, &is_task);
     let mut canonical: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::with_capacity(outline.entries.len());
-    let mut names: Option<Names> = None;
+    let mut names: Option<UniqueIds> = None;
     for at in 0..outline.entries.len() {
         if !is_task[at] {
             continue;
@@ -44,8 +44,8 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
         canonical[at] = Some(found);
         if found != at && !is_reference(outline, found, at) {
             canonical[at] = Some(at);
-            let names =
-                names.get_or_insert_with(|| Names::taken(outline.entries.iter().map(|entry| &entry.id)));
+            let names = names
+                .get_or_insert_with(|| UniqueIds::with_taken(outline.entries.iter().map(|entry| &entry.id)));
             if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
                 first.insert(renamed.folded(), at);
                 rename_duplicate(file, outline, found, at, renamed);
@@ -379,7 +379,7 @@ fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
         return;
     }
     let others = outline.entries.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
-    let mut names = Names::taken(others.map(|(entry, _)| &entry.id));
+    let mut names = UniqueIds::with_taken(others.map(|(entry, _)| &entry.id));
     for (at, wanted) in wanted.iter().enumerate() {
         let Some(wanted) = wanted else { continue };
         let name = if count[wanted] > 1 {

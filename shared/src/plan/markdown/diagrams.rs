@@ -9,14 +9,14 @@ use super::{
     diagram_connectors::{self, DiagramGrid, Span},
     keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
-    name_reader::{Mentions, Name, PlacedName, behind_parenthesis},
+    name_reader::{Name, NameReader, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
 };
 
 /// Reads the lines of one fence.
 pub(super) struct DiagramReader<'d> {
-    pub(super) mentions: &'d Mentions<'d>,
+    pub(super) name_reader: &'d NameReader<'d>,
     pub(super) tokenizer: &'d Tokenizer<'d>,
 }
 
@@ -318,7 +318,7 @@ impl<'d> DiagramReader<'d> {
         let (mut counted, mut column) = (0, 0);
         while at < tokens.len() {
             let remark = behind_remark(&tokens, at);
-            let list = self.mentions.list_at(&tokens, at).filter(|_| remark == at);
+            let list = self.name_reader.list_at(&tokens, at).filter(|_| remark == at);
             let Some(list) = list else {
                 at = remark.max(at + 1);
                 continue;
@@ -395,7 +395,7 @@ impl<'d> DiagramReader<'d> {
     fn first_name<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<PlacedName<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.offset_of(text), &mut tokens);
-        let first = (0..tokens.len()).find_map(|at| self.mentions.list_at(&tokens, at));
+        let first = (0..tokens.len()).find_map(|at| self.name_reader.list_at(&tokens, at));
         first.map(|list| list.members).unwrap_or_default()
     }
 }

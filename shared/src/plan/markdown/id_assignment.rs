@@ -19,14 +19,14 @@ use crate::{
 
 /// Names sections. Ids that tasks have are taken, also when they differ only in case.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct UniqueIds {
     used: HashSet<String>,
     next: HashMap<String, usize>,
 }
 
-impl Names {
+impl UniqueIds {
     /// Names beside some that are taken.
-    pub(super) fn taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
+    pub(super) fn with_taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
         let ids: Vec<&TaskId> = ids.collect();
         Self { used: ids.into_iter().map(TaskId::folded).collect(), next: HashMap::new() }
     }

@@ -49,7 +49,7 @@ pub use id_assignment::plan_ids;
 use self::{
     canonical_entries::CanonicalEntry,
     default_order::ImpliedRules,
-    id_assignment::Names,
+    id_assignment::UniqueIds,
     lines::{LineKind, PlanLine, Unclosed},
     node_index::NodeIndex,
     node_parents::NodeParents,
@@ -90,8 +90,9 @@ struct Page<'f, 'a> {
 pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>, Vec<RedProposal>) {
     let mut found = PlanDraft::default();
     let mut pages: Vec<Page<'_, '_>> = files.iter().map(|file| page(*file, &mut found.warnings)).collect();
-    let mut names =
-        Names::taken(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
+    let mut names = UniqueIds::with_taken(
+        pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)),
+    );
     let mut roles: Vec<Role> = Vec::new();
     for page in &mut pages {
         let builder = TreeBuilder { file: page.file, outline: &page.outline, canonical: &page.canonical };

@@ -9,13 +9,13 @@ use super::{
 };
 
 /// Reads names out of tokens; phases may be named by their titles.
-pub(super) struct Mentions<'k> {
+pub(super) struct NameReader<'k> {
     pub(super) known: &'k NodeIndex,
     /// Whether titles of phases count. In the text of a task they are mere words.
     pub(super) reads_titles: bool,
 }
 
-impl Mentions<'_> {
+impl NameReader<'_> {
     /// The list that begins at a position.
     pub(super) fn list_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
         self.list_after(clause, at, None)

@@ -2,7 +2,7 @@
 
 use super::{
     Offset,
-    name_reader::Mentions,
+    name_reader::NameReader,
     tokens::{Piece, Token, is_phase_word},
 };
 
@@ -74,7 +74,7 @@ impl<'a> List<'a> {
     }
 }
 
-impl Mentions<'_> {
+impl NameReader<'_> {
     /// "the API phase", "la fase de API": a phase by words that only its title has.
     pub(super) fn phase_called_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
         const MOST_WORDS: usize = 3;

@@ -6,7 +6,7 @@ use super::{
     PlanLine,
     entry::{Form, Lead, TICKS, Why},
     heading_ids::HeadingIds,
-    id_assignment::{FamilyIds, Names, family_boxes, family_ids},
+    id_assignment::{FamilyIds, UniqueIds, family_boxes, family_ids},
     ids,
     lines::LineKind,
     lines::{bold_label, bold_part, mentions_order, opens_fence, outdented},
@@ -45,7 +45,7 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) owner: Option<usize>,
     is_after_blank: bool,
     /// Ids made for boxes that have none.
-    pub(super) virtual_names: Names,
+    pub(super) virtual_names: UniqueIds,
     /// What stands between the last task and here.
     pub(super) lead: Lead,
     reading: Reading,
@@ -68,7 +68,7 @@ pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], read
         open: Vec::new(),
         owner: None,
         is_after_blank: false,
-        virtual_names: Names::default(),
+        virtual_names: UniqueIds::default(),
         lead: Lead::None,
         reading,
         family_ids,

@@ -6,7 +6,7 @@ use super::{
     PlanLine,
     canonical_entries::CanonicalEntry,
     entry::{Form, TaskEntry},
-    id_assignment::{Names, name_of, slug_label},
+    id_assignment::{UniqueIds, name_of, slug_label},
     lines::LineKind,
     outline::Outline,
     paths::changed_paths,
@@ -145,7 +145,7 @@ pub(super) struct TreeBuilder<'t, 'a> {
 }
 
 impl TreeBuilder<'_, '_> {
-    pub(super) fn build(&self, names: &mut Names) -> Nodes {
+    pub(super) fn build(&self, names: &mut UniqueIds) -> Nodes {
         let phases = self.phases();
         let tagged = self.tagged_stories();
         let section_ids = self.name_sections(&phases, names);
@@ -269,7 +269,7 @@ impl TreeBuilder<'_, '_> {
         (direct, all)
     }
 
-    fn name_sections(&self, is_node: &[bool], names: &mut Names) -> Vec<Option<TaskId>> {
+    fn name_sections(&self, is_node: &[bool], names: &mut UniqueIds) -> Vec<Option<TaskId>> {
         let mut count = 0;
         let mut ids = vec![None; is_node.len()];
         let mut before: Option<usize> = None;

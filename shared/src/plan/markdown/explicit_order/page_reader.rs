@@ -9,7 +9,7 @@ use super::{
         diagrams::{DiagramReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
-        name_reader::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Name, NameReader, PlacedName, is_of_tasks},
         node_index::NodeIndex,
         node_parents::NodeParents,
         outline::Block,
@@ -53,8 +53,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.titles_in_parallel();
     }
 
-    pub(super) fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
-        Mentions { known: self.known, reads_titles }
+    pub(super) fn name_reader(&self, reads_titles: bool) -> NameReader<'r> {
+        NameReader { known: self.known, reads_titles }
     }
 
     fn tasks(&mut self) {
@@ -65,7 +65,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let lines = &self.page.lines[entry.lines.clone()];
             self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
             let tokens = behind_id(&tokens, entry.written.as_ref().unwrap_or(&entry.id).as_str());
-            let stated_order = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
+            let stated_order = sentences::read(&self.name_reader(false), tokens, ClauseVoice::Task);
             let field = needs_field(tokens);
             if field == Some(FieldValue::None) || stated_order.claims.iter().any(|claim| claim.who.is_empty())
             {
@@ -92,7 +92,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let stated_order =
-                sentences::read(&self.mentions(true), behind_label(&tokens), ClauseVoice::Phase);
+                sentences::read(&self.name_reader(true), behind_label(&tokens), ClauseVoice::Phase);
             stated_order.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
             if stated_order.is_free {
                 self.statements.free.push(own);
@@ -135,11 +135,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     /// Outside of lists of dependencies, sentences about parallel work say what need not wait. What they say of tasks that wait
     /// counts so far as it follows the order of the file.
     fn parallel_lines(&mut self) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         for line in &self.page.outline.parallel_lines {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             self.runs(&stated_order);
             stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let only = stated_order.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
@@ -161,11 +161,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     /// What other sections say about order is a remark: "US3 depends on US1 components", "T016 → T021, always sequentially".
     fn order_remarks(&mut self) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         for line in &self.page.outline.order_remarks {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             self.chains_of_single_tasks(&stated_order);
             // After the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
@@ -209,10 +209,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         let own = block.section.filter(|_| self.has_own_lists).and_then(|section| self.owner_of(section));
         let is_diagram = block.lines[0].kind == LineKind::Code;
-        let drawing = DiagramReader { mentions: &mentions, tokenizer: &self.tokenizer };
+        let drawing = DiagramReader { name_reader: &name_reader, tokenizer: &self.tokenizer };
         if is_diagram && is_mermaid(&block.lines) {
             return arrows.append(&mut drawing.mermaid(&block.lines));
         }
@@ -223,12 +223,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         for lines in block.lines.chunk_by(|line, next| !is_diagram || continues_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
-            let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            let mut more = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             stated_order.claims.append(&mut more.claims);
             if let Some(framed) =
-                Some(&tokens).filter(|_| is_diagram).and_then(|tokens| without_frames(&mentions, tokens))
+                Some(&tokens).filter(|_| is_diagram).and_then(|tokens| without_frames(&name_reader, tokens))
             {
-                more.arrows = sentences::read(&mentions, &framed, ClauseVoice::Section).arrows;
+                more.arrows = sentences::read(&name_reader, &framed, ClauseVoice::Section).arrows;
             }
             stated_order.arrows.append(&mut more.arrows);
             stated_order.free.append(&mut more.free);
@@ -325,7 +325,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         let mut tokens = Vec::new();
         self.tokenizer.lines(block.lines.iter(), &mut tokens);
-        let on = self.mentions(true).names(&tokens);
+        let on = self.name_reader(true).names(&tokens);
         if !on.is_empty() {
             stated_order.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
@@ -415,13 +415,13 @@ fn continues_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
 
 /// `[US5: Player] ──► [US6: Hands]`: in a drawing, brackets around names at both ends of an arrow are frames, not tags. Gives
 /// the line without them, if it has any.
-fn without_frames<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+fn without_frames<'a>(name_reader: &NameReader<'_>, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let mut kept: Vec<Token<'a>> = Vec::with_capacity(tokens.len());
     let mut is_framed = false;
     for (at, token) in tokens.iter().enumerate() {
         let opens = token.what == Piece::OpenSquare
             && !matches!(kept.last().map(|last| last.what), Some(what) if !matches!(what, Piece::Other | Piece::Stop | Piece::Arrow(_)))
-            && mentions.list_at(tokens, at + 1).is_some();
+            && name_reader.list_at(tokens, at + 1).is_some();
         let closes = is_framed && token.what == Piece::CloseSquare;
         is_framed = opens || is_framed && !closes;
         if !opens && !closes {

@@ -9,7 +9,7 @@ use super::{
         Page,
         keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
-        name_reader::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Name, NameReader, PlacedName, is_of_tasks},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
         parallel_sections::kind_in_parallel,
         section::counted_label,
@@ -29,11 +29,11 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
         let tokenizer = Tokenizer { is_id: &is_id };
-        let mentions = Mentions { known, reads_titles: false };
+        let name_reader = NameReader { known, reads_titles: false };
         let blocks = page.outline.dependencies.iter().flat_map(|block| &block.lines);
         let lines = blocks.chain(&page.outline.parallel_lines).filter(|line| line.kind != LineKind::Code);
         for line in lines.filter(|line| line.text.contains(['(', '（'])) {
-            groups_of(line, &tokenizer, &mentions, &mut named);
+            groups_of(line, &tokenizer, &name_reader, &mut named);
             if named.len() > MAX_NAMES {
                 break;
             }
@@ -81,7 +81,7 @@ fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
 fn groups_of(
     line: &PlanLine<'_>,
     tokenizer: &Tokenizer<'_>,
-    mentions: &Mentions<'_>,
+    name_reader: &NameReader<'_>,
     named: &mut Vec<(Vec<String>, Vec<usize>)>,
 ) {
     let mut tokens: Vec<Token<'_>> = Vec::new();
@@ -104,11 +104,11 @@ fn groups_of(
         if says_order || !(2..=MOST_GROUP_WORDS).contains(&words.len()) || !is_start {
             continue;
         }
-        let Some(list) = mentions.list_at(&tokens, open + 1) else { continue };
+        let Some(list) = name_reader.list_at(&tokens, open + 1) else { continue };
         let is_task = |name: &Name<'_>| matches!(name, Name::Task(_) | Name::Range(..));
         let is_whole = tokens.get(list.end).is_some_and(|token| token.what == Piece::Close);
         if is_whole && list.members.iter().all(|(name, _)| is_task(name)) {
-            named.push((words.into_iter().rev().collect(), mentions.known.nodes(&list.members)));
+            named.push((words.into_iter().rev().collect(), name_reader.known.nodes(&list.members)));
         }
     }
 }
@@ -214,7 +214,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let waits = |at: usize| {
             keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
         };
-        let mut lists = self.mentions(false).lists(rest);
+        let mut lists = self.name_reader(false).lists(rest);
         if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_of_tasks)) {
             return None;
         }
@@ -239,7 +239,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_all = behind > 0 && !tokens[..behind].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let at = if is_all { behind } else { 0 };
         let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
-        let list = self.mentions(false).list_at(&tokens, keyword.end)?;
+        let list = self.name_reader(false).list_at(&tokens, keyword.end)?;
         let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_of_tasks);
         is_meant.then_some(First { group: list.members, is_all })
     }
@@ -296,7 +296,7 @@ impl<'a> Reader<'_, '_, 'a> {
         tokens.retain(|token| !matches!(token.what, Piece::Other | Piece::Bars));
         let close = tokens.len().checked_sub(MARK.len())?;
         let open = tokens.iter().position(|token| token.what == Piece::Open)?;
-        let list = self.mentions(false).list_at(&tokens, open + 1)?;
+        let list = self.name_reader(false).list_at(&tokens, open + 1)?;
         let is_name = open > 0 && tokens[..open].iter().all(|token| matches!(token.what, Piece::Word(_)));
         let is_marked = tokens[close..].iter().map(|token| token.what).eq(MARK);
         let is_range = matches!(list.members[..], [(Name::Range(..), _)]);
@@ -324,7 +324,7 @@ impl<'a> Reader<'_, '_, 'a> {
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
-        self.mentions(true).list_at(&tokens, 0).map(|list| list.members)
+        self.name_reader(true).list_at(&tokens, 0).map(|list| list.members)
     }
 
     fn close_batch(&mut self, batch: Option<Batch<'a>>) {
@@ -388,7 +388,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_of_worker = is_label(&["terminal", "agent", "worker", "session", "thread"]);
         let is_named = is_label(&["group", "batch", "set"]);
         let start = if is_of_worker || is_named { start + 3 } else { start };
-        let list = self.mentions(false).list_at(&tokens, start)?;
+        let list = self.name_reader(false).list_at(&tokens, start)?;
         if !list.members.iter().all(is_of_tasks) {
             return None;
         }

@@ -75,14 +75,14 @@ impl Reader<'_, '_, '_> {
         let is_counted = row.label.starts_with(|c: char| c.is_ascii_digit());
         !is_counted
             && !tokens.is_empty()
-            && (self.mentions(true).list_at(&tokens, 0).is_some()
+            && (self.name_reader(true).list_at(&tokens, 0).is_some()
                 || keyword_at(&tokens, 0, ClauseVoice::Section).is_some())
     }
 
     fn wave_row(&self, row: &WaveRow<'_>) -> WaveNodes {
         let mut tokens: Vec<Token<'_>> = Vec::new();
         self.tokenizer.text(row.names, row.at, &mut tokens);
-        let names = self.mentions(true).names(&tokens);
+        let names = self.name_reader(true).names(&tokens);
         let (mut nodes, _) = self.known.resolve_all(&names, None);
         nodes.sort_unstable();
         nodes.dedup_by_key(|(at, _)| *at);

@@ -104,7 +104,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if end <= open {
             return None;
         }
-        let mut list = self.mentions.list_at(&self.clause[..end], open + 1)?;
+        let mut list = self.name_reader.list_at(&self.clause[..end], open + 1)?;
         // "(T002-T008, T009-T010 sequential)" excepts the last.
         if matches!(
             self.clause.get(list.end).map(|token| token.what),
@@ -199,7 +199,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let sides = self.clause.split(is_bars).enumerate().filter_map(|(number, side)| {
             let mut parts = side.split(is_arrow);
             let part = if number == 0 { parts.next_back()? } else { parts.next()? };
-            let mut lists = self.mentions.lists(part).into_iter();
+            let mut lists = self.name_reader.lists(part).into_iter();
             if number == 0 {
                 return lists.next_back().map(|list| list.members);
             }

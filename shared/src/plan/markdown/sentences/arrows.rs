@@ -53,7 +53,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "Add the index ← T009": what a task waits for.
     pub(super) fn arrow_to_need(&mut self, at: usize) -> usize {
-        let list = self.mentions.list_at(self.clause, at + 1);
+        let list = self.name_reader.list_at(self.clause, at + 1);
         let Some(list) = list.filter(|list| list.members.iter().all(is_of_tasks)) else { return at + 1 };
         self.said.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
         list.end
@@ -67,7 +67,7 @@ impl<'a> ClauseReader<'_, 'a> {
             let between = &self.clause[at..start];
             let has_words = between.iter().any(|token| matches!(token.what, Piece::Word(_)));
             let is_explained = has_words && (points_left || between.last().is_some_and(is_preposition));
-            if let Some(list) = self.mentions.list_at(self.clause, start).filter(|_| !is_explained) {
+            if let Some(list) = self.name_reader.list_at(self.clause, start).filter(|_| !is_explained) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
                     let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));

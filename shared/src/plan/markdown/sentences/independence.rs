@@ -47,7 +47,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.said.is_free = true;
         // What the clause itself names goes before what the item is about.
-        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
+        let own = self.name_reader.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
         let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
         if self.any_time().is_some() {
             self.said.any_time.extend(names.iter().cloned());

@@ -25,7 +25,7 @@ use super::{
         ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
         keyword_at,
     },
-    name_reader::{List, Mentions, Name, PlacedName, behind_parenthesis, is_of_tasks},
+    name_reader::{List, Name, NameReader, PlacedName, behind_parenthesis, is_of_tasks},
     tokens::{Piece, Token, is_one_of},
 };
 
@@ -98,20 +98,24 @@ pub(super) struct SaidOrder<'a> {
 }
 
 /// Reads the sentences of one paragraph, item or task.
-pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: ClauseVoice) -> SaidOrder<'a> {
+pub(super) fn read<'a>(
+    name_reader: &NameReader<'_>,
+    tokens: &[Token<'a>],
+    voice: ClauseVoice,
+) -> SaidOrder<'a> {
     let mut said = SaidOrder::default();
     let mut topic: Option<Vec<PlacedName<'a>>> = None;
     let mut before: Option<Vec<PlacedName<'a>>> = None;
     let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
-            let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
+            let mut reader = ClauseReader::new(name_reader, clause, voice, false, &mut said);
             reader.note_phases_in_order(tokens);
             // "Stories proceed sequentially in priority order (P1 → P2 → P3)".
             reader.note_priorities();
             continue;
         }
-        let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
+        let mut reader = ClauseReader::new(name_reader, clause, voice, false, &mut said);
         reader.antecedent.clone_from(&meant);
         reader.topic(&mut topic);
         let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
@@ -131,7 +135,7 @@ fn goes_on(clause: &[Token<'_>]) -> bool {
 }
 
 struct ClauseReader<'c, 'a> {
-    mentions: &'c Mentions<'c>,
+    name_reader: &'c NameReader<'c>,
     clause: &'c [Token<'a>],
     voice: ClauseVoice,
     said: &'c mut SaidOrder<'a>,
@@ -163,7 +167,7 @@ struct ClauseReader<'c, 'a> {
 
 impl<'c, 'a> ClauseReader<'c, 'a> {
     fn new(
-        mentions: &'c Mentions<'c>,
+        name_reader: &'c NameReader<'c>,
         clause: &'c [Token<'a>],
         voice: ClauseVoice,
         is_remark: bool,
@@ -182,7 +186,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         let (subject, waited_for) = (None, None);
         let (last, last_but_one) = (None, None);
         Self {
-            mentions,
+            name_reader,
             clause,
             voice,
             said,
@@ -238,7 +242,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
             return;
         }
-        let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
+        let Some(list) = self.name_reader.list_at(self.clause, colon + 1) else { return };
         let is_phase = |(name, _): &PlacedName<'a>| !matches!(name, Name::Task(_) | Name::Range(..));
         let rest = &self.clause[list.end..];
         let ends = match rest.first().map(|token| token.what) {
@@ -263,7 +267,7 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             _ => {}
         }
-        if let Some(list) = self.mentions.list_at(self.clause, at) {
+        if let Some(list) = self.name_reader.list_at(self.clause, at) {
             self.note_must_be_done(&list, topic);
             return self.list(at, list);
         }
@@ -333,7 +337,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn parallel_with(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
-        let Some(list) = self.mentions.list_at(self.clause, at + 1) else { return at + 1 };
+        let Some(list) = self.name_reader.list_at(self.clause, at + 1) else { return at + 1 };
         let who = self.subject_of(at, Sense::Unrelated, topic);
         self.said.unrelated.push((list.members.clone(), who.clone()));
         self.said.unrelated.push((who, list.members));

@@ -39,7 +39,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// The list after a colon at a position.
     pub(super) fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
         let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
-        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
+        let list = self.name_reader.list_at(self.clause, at + 1).filter(|_| is_colon);
         list.map(|list| list.members).unwrap_or_default()
     }
 
@@ -62,14 +62,14 @@ impl<'a> ClauseReader<'_, 'a> {
             return Some(List::new(members, at, end));
         }
         let list = match self.clause[at].what {
-            Piece::Number(_) => self.mentions.list_after(self.clause, at, Some(kind?))?,
+            Piece::Number(_) => self.name_reader.list_after(self.clause, at, Some(kind?))?,
             // In "block after 5 failed attempts" the number counts, also where there is a task 5.
             Piece::Id(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => {
-                self.mentions.list_at(self.clause, at)?
+                self.name_reader.list_at(self.clause, at)?
             }
             _ => {
-                let list = self.mentions.list_at(self.clause, at);
-                return list.or_else(|| self.mentions.group_at(self.clause, at));
+                let list = self.name_reader.list_at(self.clause, at);
+                return list.or_else(|| self.name_reader.group_at(self.clause, at));
             }
         };
         (!self.is_counted(list.end)).then_some(list)
@@ -107,7 +107,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .find(|at| {
                 is_id(*at) || is_bracketed(*at) || word(*at).is_some_and(|word| is_one_of(word, &FROM))
             })?;
-        let list = self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))?;
+        let list = self.name_reader.list_at(self.clause, end + usize::from(!is_id(end)))?;
         let is_closed = is_bracketed(end) && what(list.end) == Some(Piece::Close);
         Some(List { end: list.end + usize::from(is_closed), ..list })
     }
@@ -170,7 +170,7 @@ impl<'a> ClauseReader<'_, 'a> {
             let says_again =
                 matches!(what(joint + 1), Some(Piece::Word(word)) if is_one_of(word, &PREPOSITIONS));
             let start = joint + 1 + usize::from(says_again);
-            let next = self.mentions.list_at(self.clause, start);
+            let next = self.name_reader.list_at(self.clause, start);
             let next = next.filter(|list| (joint > *end || says_again) && !self.begins_sentence(list.end));
             let Some(list) = next.or_else(|| self.origin_at(start)).filter(|_| goes_on) else { return };
             *end = list.end;
@@ -211,7 +211,7 @@ impl<'a> ClauseReader<'_, 'a> {
         (1..=MOST_WORDS).rev().find_map(|len| {
             let words: Option<Vec<String>> =
                 (start..start + len).map(|at| word(at).map(str::to_lowercase)).collect();
-            let node = self.mentions.known.phase_with_words(&words?)?;
+            let node = self.name_reader.known.phase_with_words(&words?)?;
             Some((vec![(Name::Node(node), self.clause[start].at)], start + len))
         })
     }
@@ -269,11 +269,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let mut at = keyword.end + usize::from(what(keyword.end) == Some(Piece::Colon));
         let (mut members, mut has_id) = (Vec::new(), false);
         loop {
-            if let Some((node, end)) = self.mentions.known.phase_id_at(self.clause, at) {
+            if let Some((node, end)) = self.name_reader.known.phase_id_at(self.clause, at) {
                 members.push((Name::Node(node), self.clause[at].at));
                 (at, has_id) = (end, true);
             } else {
-                let list = self.mentions.list_at(self.clause, at)?;
+                let list = self.name_reader.list_at(self.clause, at)?;
                 members.extend(list.members);
                 at = list.end;
             }
@@ -291,7 +291,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Adds the ids that only spaces part from a list, as in "depends on T001 T002 T003".
     fn add_ids(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         while matches!(self.clause.get(*end).map(|token| token.what), Some(Piece::Id(_))) {
-            let next = self.mentions.list_at(self.clause, *end);
+            let next = self.name_reader.list_at(self.clause, *end);
             let Some(list) = next.filter(|list| !self.begins_sentence(list.end)) else { return };
             *end = list.end;
             members.extend(list.members);
@@ -314,7 +314,7 @@ impl<'a> ClauseReader<'_, 'a> {
             if !goes_on || what(open) != Some(Piece::Open) {
                 return;
             }
-            let Some(list) = self.mentions.list_at(self.clause, open + 1) else { return };
+            let Some(list) = self.name_reader.list_at(self.clause, open + 1) else { return };
             *end = list.end;
             members.extend(list.members);
         }
@@ -333,8 +333,8 @@ impl<'a> ClauseReader<'_, 'a> {
         // In "US2 can start after Phase 2, US3 and US4 can start after US1" it begins after the comma.
         let may = self.voice == ClauseVoice::Section && self.clause.get(list.end).is_some_and(is_auxiliary);
         let joint = may.then(|| self.last_joint(&list)).flatten();
-        let before =
-            joint.and_then(|joint| Some((self.mentions.list_at(&self.clause[..joint], list.first)?, joint)));
+        let before = joint
+            .and_then(|joint| Some((self.name_reader.list_at(&self.clause[..joint], list.first)?, joint)));
         if let Some((before, joint)) = before {
             return (before.members, joint);
         }
@@ -375,10 +375,10 @@ impl<'a> ClauseReader<'_, 'a> {
         // "Upon completion of US1".
         let is_of = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if is_filler(word));
         let start = keyword.end + usize::from(is_of);
-        let list = self.mentions.list_at(self.clause, start).filter(|_| is_meant)?;
+        let list = self.name_reader.list_at(self.clause, start).filter(|_| is_meant)?;
         let is_verb = is_word_at(self.clause, list.end, &VERBS);
         let comma = (start..list.end).find(|at| self.clause[*at].what == Piece::Comma)?;
-        let first = self.mentions.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
+        let first = self.name_reader.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
         Some((first.members, comma))
     }
 }

@@ -47,7 +47,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.abreast.push(tasks);
             return;
         }
-        let list = self.mentions.list_at(self.clause, colon + 1);
+        let list = self.name_reader.list_at(self.clause, colon + 1);
         let is_meant = |list: &List<'a>| list.members.iter().all(is_of_tasks) && self.ends_plainly(list.end);
         if let Some(list) = list.filter(is_meant) {
             self.let_run_beside(&list);
@@ -119,11 +119,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let [(Name::Phase(_) | Name::Node(_) | Name::Story(_), place)] = list.members[..] else {
             return false;
         };
-        let [phase] = self.mentions.known.nodes(&list.members)[..] else { return false };
+        let [phase] = self.name_reader.known.nodes(&list.members)[..] else { return false };
         let between = &self.clause[list.end..at];
         let sections = between.iter().find_map(|token| match token.what {
             Piece::Word(word) => {
-                Some(self.mentions.known.sections_within(phase, word)).filter(|found| found.len() > 1)
+                Some(self.name_reader.known.sections_within(phase, word)).filter(|found| found.len() > 1)
             }
             _ => None,
         });
@@ -174,7 +174,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return true;
         }
         let first = keyword.filter(|keyword| keyword.sense == Sense::Waits);
-        let first = first.and_then(|keyword| self.mentions.list_at(self.clause, keyword.end));
+        let first = first.and_then(|keyword| self.name_reader.list_at(self.clause, keyword.end));
         let first = first.filter(|list| list.members.iter().all(is_of_tasks));
         let first = first.map(|list| list.members).unwrap_or_default();
         self.said.within.push((phase, first));

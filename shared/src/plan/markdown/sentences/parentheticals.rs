@@ -22,18 +22,18 @@ impl<'a> ClauseReader<'_, 'a> {
         // "US10 ← (depends on US8)": the arrow leads to what the brackets say.
         if at.checked_sub(1).is_some_and(|before| self.is_arrow(before)) && self.last.is_some() {
             let subject = self.last.as_ref().map(|list| list.members.clone());
-            let mut reader = ClauseReader::new(self.mentions, inner, self.voice, false, &mut *self.said);
+            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.said);
             reader.subject = subject;
             reader.read(None);
             return end;
         }
-        if let Some(list) = self.mentions.list_at(inner, 0) {
+        if let Some(list) = self.name_reader.list_at(inner, 0) {
             if self.note_exception(at, inner, &list) {
                 return end;
             }
             // "Stories run in order (US1 → US2 → US3)".
             if matches!(inner.get(list.end).map(|token| token.what), Some(Piece::Arrow(_))) {
-                ClauseReader::new(self.mentions, inner, self.voice, true, &mut *self.said).read(None);
+                ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said).read(None);
                 return end;
             }
             let is_whole = list.end == inner.len();
@@ -59,7 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.read_predicate(inner);
         } else {
             let antecedent = self.last.as_ref().map(|list| list.members.clone());
-            let mut reader = ClauseReader::new(self.mentions, inner, self.voice, true, &mut *self.said);
+            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said);
             reader.antecedent = antecedent;
             reader.read(None);
         }
@@ -97,7 +97,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn read_predicate(&mut self, inner: &[Token<'a>]) {
         let (subject, first) = (self.subject.clone(), self.said.claims.len());
         let antecedent = self.last.as_ref().map(|list| list.members.clone());
-        let mut reader = ClauseReader::new(self.mentions, inner, self.voice, false, &mut *self.said);
+        let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.said);
         (reader.subject, reader.antecedent) = (subject, antecedent);
         reader.read(None);
         // "(needs all above)" speaks of the list that the item is in.
@@ -128,7 +128,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let inner = &clause[open + 1..list.end - 1];
         // "Phase 8 (T009 → T010 → T011)" tells the order within the phase.
         if (open + 1..list.end - 1).any(|at| self.is_arrow(at)) {
-            ClauseReader::new(self.mentions, inner, self.voice, true, &mut *self.said).read(None);
+            ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said).read(None);
             return;
         }
         let speaks_of_order = (0..inner.len()).any(|at| keyword_at(inner, at, self.voice).is_some());

@@ -25,7 +25,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if !says_order || is_open {
             return;
         }
-        let list = self.mentions.list_at(clause, colon + 1);
+        let list = self.name_reader.list_at(clause, colon + 1);
         let is_meant =
             |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
         self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
@@ -49,8 +49,10 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || !says_order || is_open {
             return;
         }
-        let list =
-            self.mentions.list_at(&clause[..colon], 0).or_else(|| self.mentions.list_at(&clause[..colon], 1));
+        let list = self
+            .name_reader
+            .list_at(&clause[..colon], 0)
+            .or_else(|| self.name_reader.list_at(&clause[..colon], 1));
         let is_whole = |list: &List<'a>| list.end == colon && !list.members.iter().any(is_of_tasks);
         self.said.chains.extend(list.filter(is_whole).map(|list| list.members));
     }

@@ -64,7 +64,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let start = keyword.end;
         let end = start + (start..).take(MOST_WORDS).take_while(is_within).count();
         let list =
-            self.mentions.list_at(self.clause, end).filter(|_| (start..end).any(|at| is(at, &OTHERS)))?;
+            self.name_reader.list_at(self.clause, end).filter(|_| (start..end).any(|at| is(at, &OTHERS)))?;
         let is_phase = matches!(list.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
         let tasks = self.subject_of(at, keyword.sense, topic);
         let is_meant = keyword.sense == Sense::Unrelated

@@ -26,7 +26,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if (0..end).any(|at| keyword_at(head, at, self.voice).is_some()) {
             return;
         }
-        let first = (0..end).find_map(|at| self.mentions.list_at(head, at));
+        let first = (0..end).find_map(|at| self.name_reader.list_at(head, at));
         *topic = first.map(|list| list.members).or_else(|| Some(vec![self.title_of(head)?]));
     }
 
@@ -42,7 +42,7 @@ impl<'a> ClauseReader<'_, 'a> {
             })
             .collect();
         let is_telling = words.len() <= MOST_WORDS && words.iter().any(|word| word.len() >= LONG);
-        let node = is_telling.then(|| self.mentions.known.phase_with_words(&words)).flatten()?;
+        let node = is_telling.then(|| self.name_reader.known.phase_with_words(&words)).flatten()?;
         Some((Name::Node(node), head.first()?.at))
     }
 
