@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    entry::{Form, Lead, TaskEntry, Why},
+    entry::{Form, ListIntro, TaskEntry, Why},
     id_assignment::{UniqueIds, stable_hash, virtual_id},
     ids,
-    mixed_forms::{counted_sections, settle_bullets, settle_rows},
+    mixed_forms::{classify_bullets, classify_rows, counted_sections},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
     status::{is_status_label, status_mark},
@@ -27,7 +27,7 @@ pub(super) type CanonicalEntry = Vec<Option<usize>>;
 
 /// Decides which entries are tasks, gives every task an id of its own, and drops from the unread lines what only
 /// repeats a task.
-pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
+pub(super) fn find_canonical(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
     let form = main_form(outline);
     let groups = headings_that_count_groups(file, outline);
     let mut is_task = main_entries(file, outline, form);
@@ -166,9 +166,9 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
     let numbers: Vec<_> = numbers.iter().map(|entry| (entry.at, None, Why::Number)).collect();
     outline.unread.extend(numbers);
-    settle_plain_boxes(file, outline, form, &mut is_task);
-    settle_bullets(outline, form, &mut is_task);
-    settle_rows(outline, form, &mut is_task);
+    classify_plain_boxes(file, outline, form, &mut is_task);
+    classify_bullets(outline, form, &mut is_task);
+    classify_rows(outline, form, &mut is_task);
     is_task
 }
 
@@ -213,7 +213,7 @@ impl PlainBoxes<'_, '_> {
     /// list, in a phase of its own, and in any other section that is not about something else.
     fn meaning(&self, entry: &TaskEntry) -> Meaning {
         let is_check =
-            entry.lead == Lead::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
+            entry.lead == ListIntro::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
         match self.form {
             Form::Plain if is_check => Meaning::Check,
             Form::Plain => Meaning::Task,
@@ -255,7 +255,7 @@ impl PlainBoxes<'_, '_> {
             is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
         };
         if self.with_ids.contains(&entry.section) {
-            return if entry.lead == Lead::None { Meaning::Task } else { Meaning::LikelyCheck };
+            return if entry.lead == ListIntro::None { Meaning::Task } else { Meaning::LikelyCheck };
         }
         if entry.section.is_some_and(|at| self.with_tasks.contains(&at)) {
             return Meaning::LikelyCheck;
@@ -271,7 +271,7 @@ impl PlainBoxes<'_, '_> {
     }
 }
 
-fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
+fn classify_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
     let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
     let parent = |at: &usize| outline.sections[*at].parent;
     let mut boxes = PlainBoxes {
@@ -307,7 +307,7 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             note_check(outline, *at);
         }
     }
-    warn_of_doubts(file, outline, &meant);
+    warn_of_guesses(file, outline, &meant);
 }
 
 fn legends(outline: &Outline<'_>) -> HashSet<Option<usize>> {
@@ -319,7 +319,7 @@ fn legends(outline: &Outline<'_>) -> HashSet<Option<usize>> {
 }
 
 /// Tells once for each section what its boxes were taken for, where that is a guess.
-fn warn_of_doubts(file: &SpecFile<'_>, outline: &mut Outline<'_>, meant: &[(usize, Meaning)]) {
+fn warn_of_guesses(file: &SpecFile<'_>, outline: &mut Outline<'_>, meant: &[(usize, Meaning)]) {
     let mut doubts: BTreeMap<(Option<usize>, bool), (usize, usize)> = BTreeMap::new();
     for (at, meaning) in meant {
         if matches!(meaning, Meaning::LikelyTask | Meaning::LikelyCheck) {
@@ -449,7 +449,7 @@ fn merge(outline: &mut Outline<'_>, found: usize, other: usize) {
     }
     entry.steps = (entry.steps.0 + steps.0, entry.steps.1 + steps.1);
     if !entry.text.contains(&text) {
-        entry.say(&text);
+        entry.append_line(&text);
     }
 }
 

@@ -256,7 +256,7 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
 fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     let (lines, _) = lines::scan(file.text, file.content_start());
     let mut outline = outline::outline(file, &lines);
-    let canonical = canonical_entries::settle(file, &mut outline);
+    let canonical = canonical_entries::find_canonical(file, &mut outline);
     let tasks = || {
         outline.entries.iter().zip(&canonical).filter(|(_, found)| found.is_some()).map(|(entry, _)| entry)
     };

@@ -37,7 +37,7 @@ pub(super) fn counted_sections(
 }
 
 /// Beside boxes and headings, the rows of a section are tasks if all of them have new ids that look like those of the tasks.
-pub(super) fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+pub(super) fn classify_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     const FEWEST: usize = 2;
     let is_row = |entry: &TaskEntry| matches!(entry.form, Form::Row | Form::ListedRow);
     if form != Form::Box || !outline.entries.iter().any(is_row) {
@@ -80,7 +80,7 @@ fn number_depth(id: &str) -> Option<usize> {
 }
 
 /// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
-pub(super) fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+pub(super) fn classify_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     if form != Form::Box || outline.entries.iter().all(|entry| entry.form != Form::Bullet) {
         return;
     }

@@ -120,7 +120,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
             .any(|line| taskless_sections::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
     default_order::add_implied(&mut found.drafts, &roles, &hierarchy, &mut stated, rules);
-    phase_exceptions::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
+    phase_exceptions::apply_phase_exceptions(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)
@@ -136,8 +136,8 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     } else {
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
-    let canonical = canonical_entries::settle(file.1, &mut outline);
-    similar_ids::note(&lines, &canonical, &mut outline);
+    let canonical = canonical_entries::find_canonical(file.1, &mut outline);
+    similar_ids::note_similar_ids(&lines, &canonical, &mut outline);
     Page { file, lines, outline, canonical, ids: Vec::new(), sections: Vec::new() }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     Offset, PlanLine,
-    entry::{Form, Lead, TaskEntry, Why},
+    entry::{Form, ListIntro, TaskEntry, Why},
     id_assignment::counted_level,
     outline_builder::{Reading, outline_with},
     prose::{self, prose_tasks},
@@ -67,7 +67,7 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outlin
     let is_check = |entry: &TaskEntry| {
         let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
         entry.form == Form::Plain
-            && (entry.lead == Lead::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
+            && (entry.lead == ListIntro::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
     };
     // Steps of a numbered list may have boxes below them.
     let steps = prose::steps_with_boxes(lines);

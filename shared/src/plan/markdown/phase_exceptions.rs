@@ -11,7 +11,7 @@ const MAX_EDGES: usize = 50_000;
 
 /// Lets these tasks leave their phases: what such a phase waits for, its other parts wait for instead. A task beside a phase waits for what
 /// that phase waits for.
-pub(super) fn release(
+pub(super) fn apply_phase_exceptions(
     drafts: &mut [DraftNode],
     hierarchy: &NodeParents,
     stated: &Stated,

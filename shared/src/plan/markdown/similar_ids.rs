@@ -19,7 +19,11 @@ use super::{
 use crate::name::TaskId;
 
 /// Notes these lines among the unread ones.
-pub(super) fn note(lines: &[PlanLine<'_>], canonical: &CanonicalEntry, outline: &mut Outline<'_>) {
+pub(super) fn note_similar_ids(
+    lines: &[PlanLine<'_>],
+    canonical: &CanonicalEntry,
+    outline: &mut Outline<'_>,
+) {
     let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     let shapes = id_shapes(tasks.clone());

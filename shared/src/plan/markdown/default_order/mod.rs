@@ -426,7 +426,7 @@ impl Order<'_> {
     }
 
     fn story(&mut self, at: usize, front: &mut Front) {
-        self.settle_tasks(front);
+        self.close_tasks(front);
         self.before[at].clone_from(&front.base);
         if !self.stated.replaced[at] {
             self.add_all(at, &front.base, Basis::Story);
@@ -461,7 +461,7 @@ impl Order<'_> {
     }
 
     fn phase(&mut self, at: usize, front: &mut Front) {
-        self.settle_tasks(front);
+        self.close_tasks(front);
         let is_last = self.roles[at].kind == NodeKind::Last;
         let ahead: Vec<usize> = front.base.iter().chain(&front.stories).copied().collect();
         self.before[at].clone_from(&ahead);
@@ -485,7 +485,7 @@ impl Order<'_> {
     }
 
     /// Tasks between phases count as a phase.
-    fn settle_tasks(&mut self, front: &mut Front) {
+    fn close_tasks(&mut self, front: &mut Front) {
         if front.has_tasks {
             let mut base = self.tail(front);
             base.append(&mut front.aside);

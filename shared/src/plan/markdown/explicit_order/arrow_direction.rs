@@ -25,7 +25,7 @@ struct Pair {
 impl Reader<'_, '_, '_> {
     /// `T001 → T002` means "then" for most people and "needs" for some. In each section the direction counts in
     /// which most arrows follow the order of the file.
-    pub(super) fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
+    pub(super) fn resolve_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
         let mut pairs: Vec<Pair> = Vec::new();
         let (general, arrows): (Vec<_>, Vec<_>) = arrows.iter().partition(|claim| is_general(claim));
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));

@@ -335,7 +335,7 @@ impl Reader<'_, '_, '_> {
             let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, problems_before));
             self.found.warnings.push(problem);
         }
-        self.settle_duplicates(names, &mut nodes);
+        self.resolve_duplicates(names, &mut nodes);
         nodes
     }
 
@@ -357,7 +357,7 @@ impl Reader<'_, '_, '_> {
 
     /// An id that several tasks have means the one in the phase that the sentence is in or speaks of. Where that does not
     /// tell, it cannot say which of them is waited for.
-    fn settle_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
+    fn resolve_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
         if self.page.outline.duplicates.is_empty() {
             return;
         }

@@ -125,7 +125,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                     self.block(block, &mut arrows);
                 }
             }
-            self.settle_arrows(&arrows);
+            self.resolve_arrows(&arrows);
             self.batches(blocks.iter().flat_map(|block| &block.lines));
             self.drawn_groups(blocks.iter().flat_map(|block| &block.lines));
             self.marked_groups(blocks.iter().flat_map(|block| &block.lines));
