@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{explicit_order::Stated, node_parents::NodeParents};
+use super::{explicit_order::ExplicitOrder, node_parents::NodeParents};
 use crate::{name::TaskId, plan::assemble::DraftNode};
 
 /// More edges than this are not made; waiting is the safe answer.
@@ -14,7 +14,7 @@ const MAX_EDGES: usize = 50_000;
 pub(super) fn apply_phase_exceptions(
     drafts: &mut [DraftNode],
     hierarchy: &NodeParents,
-    stated: &Stated,
+    stated: &ExplicitOrder,
     position: impl Fn(&TaskId) -> Option<usize>,
 ) {
     let mut beside: HashMap<usize, HashSet<usize>> = HashMap::new();

@@ -57,7 +57,7 @@ struct Heading {
     /// The headings around it, innermost first.
     around: Vec<usize>,
     /// Whether a paragraph leads to its first list.
-    is_told: bool,
+    has_description: bool,
 }
 
 /// The tasks of a file that has neither boxes nor ids. Empty if nothing in it is surely a list of tasks.
@@ -202,7 +202,7 @@ fn survey(lines: &[PlanLine<'_>]) -> Survey {
                 let title = if series.contains(&at) { Title::Phase } else { title_of(line.content(), level) };
                 open.retain(|own| headings[*own].level < level);
                 let around = open.iter().rev().copied().collect();
-                headings.push(Heading { line: at, level, title, around, is_told: false });
+                headings.push(Heading { line: at, level, title, around, has_description: false });
                 open.push(headings.len() - 1);
                 (label, column) = (None, None);
             }
@@ -221,7 +221,7 @@ fn survey(lines: &[PlanLine<'_>]) -> Survey {
                 if let Some(own) =
                     open.last().filter(|own| items.last().is_none_or(|item| item.heading != Some(**own)))
                 {
-                    headings[*own].is_told |=
+                    headings[*own].has_description |=
                         label_of(line.content()).is_none_or(|title| title == Title::Other);
                 }
                 (label, column) = (label_of(line.content()).or(label), None);
@@ -393,13 +393,14 @@ fn numbered_items(headings: &[Heading], items: &[Item]) -> ProseTasks {
 
 /// The lists of a file of things to do. Where a section tells in words what is to be done, and lists where, it is one task.
 fn listed(headings: &[Heading], items: &[Item]) -> ProseTasks {
-    let is_told = |item: &Item| item.heading.filter(|own| headings[*own].is_told && headings[*own].level > 1);
-    if items.iter().all(|item| is_told(item).is_none()) {
+    let described_heading =
+        |item: &Item| item.heading.filter(|own| headings[*own].has_description && headings[*own].level > 1);
+    if items.iter().all(|item| described_heading(item).is_none()) {
         return items_where(items, |item| item.title != Title::Aside);
     }
     let meant: Vec<&Item> = items.iter().filter(|item| item.title != Title::Aside).collect();
-    let mut tasks = unnumbered(meant.iter().copied().filter(|item| is_told(item).is_none()));
-    for own in meant.iter().filter_map(|item| is_told(item)) {
+    let mut tasks = unnumbered(meant.iter().copied().filter(|item| described_heading(item).is_none()));
+    for own in meant.iter().filter_map(|item| described_heading(item)) {
         tasks.insert(headings[own].line, ProseTask { number: None, mark: Mark::Todo });
     }
     tasks

@@ -9,7 +9,7 @@ mod sequence;
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
-    explicit_order::Stated,
+    explicit_order::ExplicitOrder,
     node_parents::NodeParents,
     tree::{NodeKind, Role},
 };
@@ -39,7 +39,7 @@ pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
     hierarchy: &NodeParents,
-    stated: &mut Stated,
+    stated: &mut ExplicitOrder,
     rules: ImpliedRules,
 ) {
     let is_optional =
@@ -123,7 +123,7 @@ struct Order<'o> {
     drafts: &'o mut [DraftNode],
     roles: &'o [Role],
     hierarchy: &'o NodeParents,
-    stated: &'o mut Stated,
+    stated: &'o mut ExplicitOrder,
     /// The position of each node among its siblings.
     rank: Vec<usize>,
     /// Tasks that wait for a later phase than their own, with that phase: nothing in their phase waits for them but others that wait for
@@ -181,9 +181,9 @@ impl Order<'_> {
             tail.extend(&front.serial);
         }
         // A task that may run parallel to the section before does not wait for it, so waiting for that task is not enough.
-        let is_beside = |before: &usize| tail.iter().any(|on| self.is_beside(*on, *before));
+        let is_independent_of = |before: &usize| tail.iter().any(|on| self.is_independent_of(*on, *before));
         let mut beside: Vec<usize> =
-            front.barrier.iter().copied().filter(|on| tail.is_empty() || is_beside(on)).collect();
+            front.barrier.iter().copied().filter(|on| tail.is_empty() || is_independent_of(on)).collect();
         tail.append(&mut beside);
         tail
     }
@@ -191,7 +191,8 @@ impl Order<'_> {
     /// The last serial tasks, if one with `[P]` after them does not wait for them: it does not stand for them then.
     fn serial_beside(&self, front: &Front) -> Vec<usize> {
         let is_free = |on: &usize| {
-            self.stated.replaced[*on] || front.serial.iter().any(|serial| self.is_beside(*on, *serial))
+            self.stated.replaced[*on]
+                || front.serial.iter().any(|serial| self.is_independent_of(*on, *serial))
         };
         if front.loose.iter().any(is_free) { front.serial.clone() } else { Vec::new() }
     }
@@ -290,7 +291,7 @@ impl Order<'_> {
         let mut open: Vec<usize> = on.iter().rev().copied().collect();
         while let Some(on) = open.pop() {
             // Beside a phase that it has nothing to do with, a phase waits for what comes before both.
-            if seen.len() + self.before[on].len() <= FAR && self.is_beside(who, on) {
+            if seen.len() + self.before[on].len() <= FAR && self.is_independent_of(who, on) {
                 open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
             } else {
                 self.add(who, on, basis);
@@ -341,7 +342,8 @@ impl Order<'_> {
             front.serial.push(at);
         } else {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
-            front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
+            front.serial =
+                serial.into_iter().chain(loose).filter(|on| self.is_independent_of(at, *on)).collect();
             if front.serial.len() > WIDEST {
                 // So many tasks in parallel are closed by this one, whatever the plan says: waiting is safe, and an
                 // edge for each pair would cost too much.

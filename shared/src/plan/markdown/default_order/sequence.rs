@@ -88,7 +88,7 @@ const MOST_STEPS: usize = 200_000;
 
 impl Order<'_> {
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
-    pub(super) fn is_beside(&self, who: usize, on: usize) -> bool {
+    pub(super) fn is_independent_of(&self, who: usize, on: usize) -> bool {
         /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));

@@ -9,7 +9,7 @@ use super::{
         sentences::{ArrowClaim, Force, OrderClaim},
     },
     MOST_PAIRS, Scope, Weight,
-    page_reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Two nodes that an arrow joins.
@@ -22,7 +22,7 @@ struct Pair {
     scopes: (Scope, Scope),
 }
 
-impl Reader<'_, '_, '_> {
+impl PageReader<'_, '_, '_> {
     /// `T001 → T002` means "then" for most people and "needs" for some. In each section the direction counts in
     /// which most arrows follow the order of the file.
     pub(super) fn resolve_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {

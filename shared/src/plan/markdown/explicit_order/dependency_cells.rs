@@ -9,10 +9,10 @@ use super::{
         tokens::{Piece, Token},
     },
     Weight,
-    page_reader::Reader,
+    page_reader::PageReader,
 };
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// Reads the cells that name dependencies. The first cell of the row says whose.
     pub(super) fn cells(&mut self) {
         for cell in &self.page.outline.cells {

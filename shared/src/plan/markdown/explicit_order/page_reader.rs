@@ -13,7 +13,7 @@ use super::{
         node_index::NodeIndex,
         node_parents::NodeParents,
         outline::Block,
-        sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
+        sentences::{self, ArrowClaim, Force, OrderClaim, StatedOrder},
         tokens::{Piece, Token, Tokenizer},
         tree::Role,
     },
@@ -22,7 +22,7 @@ use super::{
 use crate::plan::assemble::{PlanDraft, SourcePlace};
 
 /// Reads what one page states.
-pub(super) struct Reader<'r, 'f, 'a> {
+pub(super) struct PageReader<'r, 'f, 'a> {
     pub(super) page: &'r Page<'f, 'a>,
     pub(super) known: &'r NodeIndex,
     pub(super) roles: &'r [Role],
@@ -40,7 +40,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) reported: HashSet<String>,
 }
 
-impl<'r, 'a> Reader<'r, '_, 'a> {
+impl<'r, 'a> PageReader<'r, '_, 'a> {
     pub(super) fn read(&mut self) {
         self.tasks();
         self.phases();
@@ -80,7 +80,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.any_time.insert(own);
             }
             let title_end = lines.first().map_or(0, |title| title.at + title.text.len());
-            let of_title = stated_order.things.into_iter().filter(|at| *at < title_end);
+            let of_title = stated_order.ambiguous.into_iter().filter(|at| *at < title_end);
             stated_order.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
         }
     }
@@ -144,7 +144,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let only = stated_order.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
             only.for_each(|(who, on)| self.only(who, on));
-            self.chains_of_single_tasks(&stated_order);
+            self.sequences_of_single_tasks(&stated_order);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
             for mut claim in stated_order.claims {
@@ -166,7 +166,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
-            self.chains_of_single_tasks(&stated_order);
+            self.sequences_of_single_tasks(&stated_order);
             // After the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
             self.statements.is_in_order |= stated_order.is_in_order && is_ahead;
@@ -184,10 +184,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
-    fn chains_of_single_tasks(&mut self, stated_order: &SaidOrder<'a>) {
+    fn sequences_of_single_tasks(&mut self, stated_order: &StatedOrder<'a>) {
         let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
-        let chains = stated_order.chains.iter().filter(|chain| chain.iter().all(is_single));
-        chains.for_each(|chain| self.chain(chain, Weight::Remark));
+        let chains = stated_order.sequences.iter().filter(|chain| chain.iter().all(is_single));
+        chains.for_each(|chain| self.make_sequence(chain, Weight::Remark));
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
@@ -219,7 +219,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_diagram && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
-        let mut stated_order = SaidOrder::default();
+        let mut stated_order = StatedOrder::default();
         for lines in block.lines.chunk_by(|line, next| !is_diagram || continues_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
@@ -242,12 +242,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             if !(is_diagram && lines[0].text.trim_start().starts_with(['#', '/'])) {
                 stated_order.unread.append(&mut more.unread);
             }
-            stated_order.chains.append(&mut more.chains);
+            stated_order.sequences.append(&mut more.sequences);
             stated_order.only.append(&mut more.only);
-            stated_order.abreast.append(&mut more.abreast);
-            stated_order.marked.append(&mut more.marked);
-            stated_order.within.append(&mut more.within);
-            stated_order.beside_others.append(&mut more.beside_others);
+            stated_order.parallel_lists.append(&mut more.parallel_lists);
+            stated_order.parallel_marked.append(&mut more.parallel_marked);
+            stated_order.parallel_phases.append(&mut more.parallel_phases);
+            stated_order.parallel_with_rest.append(&mut more.parallel_with_rest);
         }
         if is_diagram {
             let tree = drawing.tree(&block.lines);
@@ -273,7 +273,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         stated_order.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
         stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-        stated_order.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
+        stated_order.sequences.iter().for_each(|chain| self.make_sequence(chain, Weight::Section));
         for (who, on) in &stated_order.denied {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
@@ -291,11 +291,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Notes what runs in parallel with what, and what waits only for what is stated.
-    fn runs(&mut self, stated_order: &SaidOrder<'a>) {
-        stated_order.abreast.iter().for_each(|list| self.abreast(list));
-        stated_order.marked.iter().for_each(|list| self.marked(list));
-        stated_order.within.iter().for_each(|(phase, first)| self.within(phase, first));
-        stated_order.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
+    fn runs(&mut self, stated_order: &StatedOrder<'a>) {
+        stated_order.parallel_lists.iter().for_each(|list| self.make_parallel(list));
+        stated_order.parallel_marked.iter().for_each(|list| self.make_marked_parallel(list));
+        stated_order.parallel_phases.iter().for_each(|(phase, first)| self.make_phase_parallel(phase, first));
+        stated_order
+            .parallel_with_rest
+            .iter()
+            .for_each(|(tasks, phase)| self.make_parallel_with_rest(tasks, phase));
         self.statements.as_stated.extend(self.known.nodes(&stated_order.as_stated));
         if stated_order.is_rest_free {
             self.statements.as_stated.extend(0..self.roles.len());
@@ -313,7 +316,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "### Dependencies" and "- Task 2 (schema)" below a task or phase: a line that says nothing else names what that waits for.
-    fn own_needs(&mut self, own: usize, block: &Block<'a>, stated_order: &mut SaidOrder<'a>) {
+    fn own_needs(&mut self, own: usize, block: &Block<'a>, stated_order: &mut StatedOrder<'a>) {
         let says_more = !(stated_order.claims.is_empty()
             && stated_order.arrows.is_empty()
             && stated_order.unrelated.is_empty());
@@ -336,7 +339,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn without_worded(
         &self,
         mut tree: Vec<ArrowClaim<'a>>,
-        stated_order: &SaidOrder<'a>,
+        stated_order: &StatedOrder<'a>,
     ) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
         const MAX_PASSED_NAMES: usize = 16;

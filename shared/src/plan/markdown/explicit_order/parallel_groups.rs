@@ -18,7 +18,7 @@ use super::{
         tokens::{Piece, Token, Tokenizer, is_one_of},
     },
     Weight,
-    page_reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Notes the names of groups in the lines that speak of order.
@@ -117,14 +117,14 @@ fn groups_of(
 type Group<'a> = Vec<PlacedName<'a>>;
 
 /// What comes before the lines of a batch.
-struct First<'a> {
+struct BatchPrerequisite<'a> {
     group: Group<'a>,
     /// Whether they wait for nothing else: "run in parallel after T003".
     is_all: bool,
 }
 
 /// What a line of a batch begins with.
-struct Lead<'a> {
+struct BatchLine<'a> {
     group: Group<'a>,
     /// Whether its tasks run in parallel: commas part them, or they are a group.
     is_list: bool,
@@ -142,7 +142,7 @@ struct Batch<'a> {
     has_sequence: bool,
 }
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// Notes the batches in some lines that follow each other.
     pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
@@ -151,7 +151,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let mut batch: Option<Batch<'a>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
         let mut is_of_tracks = false;
-        let mut first: Option<First<'a>> = None;
+        let mut first: Option<BatchPrerequisite<'a>> = None;
         for line in lines {
             if let Some(group) = self.track(line, is_of_tracks) {
                 self.close_batch(batch.take());
@@ -160,7 +160,7 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             is_of_tracks = opens_tracks(line.text)
                 || kind_in_parallel(line.text).is_some()
-                || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
+                || is_of_tracks && of_workers.is_empty() && may_precede_list(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
@@ -170,30 +170,30 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             let lead = self.leading_group(line);
             first = first.filter(|_| is_first || lead.is_some());
-            if let (Some(first), Some(Lead { group: who, .. })) = (&first, &lead) {
+            if let (Some(first), Some(BatchLine { group: who, .. })) = (&first, &lead) {
                 let claim = OrderClaim { who: who.clone(), on: first.group.clone(), force: Force::Loose };
                 self.claim(&claim, None, Weight::Remark);
                 if first.is_all {
                     self.only(who, &first.group);
                 }
             }
-            if let Some(Lead { group, is_of_worker: true, .. }) = lead {
+            if let Some(BatchLine { group, is_of_worker: true, .. }) = lead {
                 of_workers.push(group);
                 continue;
             }
-            self.beside_each_other(&std::mem::take(&mut of_workers));
+            self.make_groups_parallel(&std::mem::take(&mut of_workers));
             match (&mut batch, lead) {
                 // "T011, T012, T013 (schemas)": these run in parallel; what other lines name may come before them.
-                (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
-                (Some(batch), Some(Lead { group, is_sequential, .. })) => {
+                (Some(_), Some(BatchLine { group, is_list: true, .. })) => self.make_parallel(&group),
+                (Some(batch), Some(BatchLine { group, is_sequential, .. })) => {
                     batch.groups.push(group);
                     batch.has_sequence |= is_sequential;
                 }
-                (Some(batch), None) if batch.groups.is_empty() && leads_on(line.text) => {}
+                (Some(batch), None) if batch.groups.is_empty() && may_precede_list(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
-        self.beside_each_other(&of_workers);
+        self.make_groups_parallel(&of_workers);
         self.close_batch(batch);
     }
 
@@ -226,7 +226,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
-    fn names_first(&self, line: &PlanLine<'a>) -> Option<First<'a>> {
+    fn names_first(&self, line: &PlanLine<'a>) -> Option<BatchPrerequisite<'a>> {
         let text = line.text.trim_start_matches(['#', ' ']);
         if !text.trim_end().ends_with([':', '：']) {
             return None;
@@ -241,7 +241,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
         let list = self.name_reader(false).list_at(&tokens, keyword.end)?;
         let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_of_tasks);
-        is_meant.then_some(First { group: list.members, is_all })
+        is_meant.then_some(BatchPrerequisite { group: list.members, is_all })
     }
 
     /// `T004 ──┐` and `T005 ──┴── can run at once`: lines that a drawn bracket holds together, and what it says of them.
@@ -267,7 +267,7 @@ impl<'a> Reader<'_, '_, 'a> {
 
     fn close_drawn_group(&mut self, group: &[PlacedName<'a>], is_parallel: bool) {
         if is_parallel && group.len() > 1 {
-            self.abreast(group);
+            self.make_parallel(group);
         }
     }
 
@@ -282,10 +282,10 @@ impl<'a> Reader<'_, '_, 'a> {
             let marked = self.marked_group(line).filter(|_| line.kind == LineKind::Code);
             match marked.or_else(|| self.parallel_task(line)) {
                 Some(group) => groups.push(group),
-                None => self.beside_each_other(&std::mem::take(&mut groups)),
+                None => self.make_groups_parallel(&std::mem::take(&mut groups)),
             }
         }
-        self.beside_each_other(&groups);
+        self.make_groups_parallel(&groups);
     }
 
     /// The tasks of a line that is a name, a range of tasks in brackets and the mark `[P]`.
@@ -332,7 +332,7 @@ impl<'a> Reader<'_, '_, 'a> {
         const MAX_BATCH: usize = 40;
         let Batch { groups, has_sequence } = batch.unwrap_or_default();
         // "Parallel:" and one line "T016 + T017" below it.
-        let is_alone = groups.len() == 1;
+        let starts_independently = groups.len() == 1;
         let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         if batch.len() > MAX_BATCH || self.mixes_tests(&tasks) {
@@ -341,14 +341,14 @@ impl<'a> Reader<'_, '_, 'a> {
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
         let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
         let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
-        if !has_sequence && (is_alone || batch.iter().all(is_plain)) {
-            return self.abreast(&batch.concat());
+        if !has_sequence && (starts_independently || batch.iter().all(is_plain)) {
+            return self.make_parallel(&batch.concat());
         }
-        self.beside_each_other(&batch);
+        self.make_groups_parallel(&batch);
     }
 
     /// Groups of which none waits for a member of another. More than a few mean a whole phase.
-    fn beside_each_other(&mut self, groups: &[Group<'a>]) {
+    fn make_groups_parallel(&mut self, groups: &[Group<'a>]) {
         const MAX_GROUPS: usize = 40;
         for (at, group) in groups.iter().enumerate().filter(|_| groups.len() <= MAX_GROUPS) {
             for other in &groups[at + 1..] {
@@ -371,7 +371,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
-    fn leading_group(&self, line: &PlanLine<'a>) -> Option<Lead<'a>> {
+    fn leading_group(&self, line: &PlanLine<'a>) -> Option<BatchLine<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.lines(std::iter::once(line), &mut tokens);
         let is_lead = |token: &Token<'_>| match token.what {
@@ -405,7 +405,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
         let group = if says_more { Vec::new() } else { list.members };
         let is_list = is_list && !says_more && !says_sequential;
-        Some(Lead { group, is_list, is_sequential: says_sequential, is_of_worker })
+        Some(BatchLine { group, is_list, is_sequential: says_sequential, is_of_worker })
     }
 }
 
@@ -439,7 +439,7 @@ fn is_track(word: &str) -> bool {
 }
 
 /// Whether a line may come between what opens a batch and its list: an empty one, or the start of a fence.
-fn leads_on(text: &str) -> bool {
+fn may_precede_list(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text.starts_with("```")
 }

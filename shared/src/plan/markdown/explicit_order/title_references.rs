@@ -11,7 +11,7 @@ use super::{
         tokens::{Piece, Token, is_one_of},
     },
     Scope, Weight,
-    page_reader::Reader,
+    page_reader::PageReader,
 };
 
 /// What a line below a task calls its dependencies.
@@ -59,7 +59,7 @@ impl Titles {
     }
 }
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// "Dependencies: Intro Module": dependencies that are named by titles. Where some are found, the others are reported.
     pub(super) fn titles(&mut self) {
         let named = self.named_titles();
@@ -150,7 +150,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 });
             }
             for tasks in tasks.into_values() {
-                self.beside(&tasks.into_iter().collect::<Vec<_>>());
+                self.make_tasks_parallel(&tasks.into_iter().collect::<Vec<_>>());
             }
         }
     }

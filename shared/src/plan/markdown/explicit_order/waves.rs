@@ -12,7 +12,7 @@ use super::{
         tokens::Token,
     },
     Scope, Weight,
-    page_reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Wider waves than anybody writes are closed by their last task.
@@ -21,7 +21,7 @@ const WIDEST: usize = 64;
 /// The nodes of a wave, each with the place that names it.
 type WaveNodes = Vec<(usize, usize)>;
 
-impl Reader<'_, '_, '_> {
+impl PageReader<'_, '_, '_> {
     /// The waves of a fence: each waits for the one before it.
     pub(super) fn waves(&mut self, waves: &[Wave]) {
         let mut before: Vec<usize> = Vec::new();
@@ -48,8 +48,8 @@ impl Reader<'_, '_, '_> {
             all.sort_unstable();
             all.dedup();
             // A table that names a task twice or that cannot be read as a whole says something else.
-            let is_told = table.iter().any(|row| self.says_when(row));
-            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count || is_told {
+            let states_own_order = table.iter().any(|row| self.says_when(row));
+            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count || states_own_order {
                 continue;
             }
             let by_number: HashMap<&str, usize> =

@@ -60,7 +60,7 @@ fn says_mutually_independent(word: &str) -> bool {
 }
 
 /// In "checks (T017, T018) → sequential flow (T019-T023)" the word is about what the arrow leads to.
-fn leads_on(between: &[Token<'_>]) -> bool {
+fn has_arrow(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Arrow(_)))
 }
 
@@ -93,7 +93,7 @@ impl<'a> ClauseReader<'_, 'a> {
             if is_arrow && is_priority(word(at)) && is_priority(word(at + 2)) {
                 let name = |at: usize| vec![(Name::Priority(word(at)), self.clause[at].at)];
                 let claim = OrderClaim { who: name(at + 2), on: name(at), force: Force::Firm };
-                self.said.claims.push(claim);
+                self.stated.claims.push(claim);
             }
         }
     }
@@ -119,7 +119,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", "together" at the end, and "song song"
     /// in Vietnamese.
-    fn says_at_once(&self, at: usize) -> bool {
+    fn says_simultaneously(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &str| is_word_at(self.clause, at, &[wanted]);
         let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
         is(at, "same") && is(at + 1, "time") && ends(at + 2)
@@ -211,24 +211,24 @@ impl<'a> ClauseReader<'_, 'a> {
         let sides: Vec<_> = sides.collect();
         if sides.len() > MAX_SIDES {
             // A claim for each pair of sides would take too long.
-            self.said.abreast.push(sides.concat());
+            self.stated.parallel_lists.push(sides.concat());
         } else {
-            self.abreast_groups(&sides);
+            self.note_parallel_groups(&sides);
         }
     }
 
     /// Groups of which none waits for a member of another.
-    pub(super) fn abreast_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
+    pub(super) fn note_parallel_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
             for other in &groups[at + 1..] {
-                self.said.unrelated.push((group.clone(), other.clone()));
-                self.said.unrelated.push((other.clone(), group.clone()));
+                self.stated.unrelated.push((group.clone(), other.clone()));
+                self.stated.unrelated.push((other.clone(), group.clone()));
             }
         }
     }
 
     /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets after a list say how its members run.
-    pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
+    pub(super) fn note_parallel_parenthetical(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         /// What may follow upon "parallel" in languages that write no spaces.
         const POSSIBLE: [&str; 8] = ["可能", "可", "执行", "執行", "実行", "进行", "開発", "가능"];
@@ -238,7 +238,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         if self.is_parallel_mark(list.end) {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
         if !is_close(list.end - 1) {
             return;
@@ -256,7 +256,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => false,
         };
         if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
     }
 
@@ -299,24 +299,24 @@ impl<'a> ClauseReader<'_, 'a> {
         let behind = &self.clause[at..self.clause.len().min(at + NEARBY)];
         let meant = self.meant_by_pronoun(at).filter(|tasks| tasks.iter().all(is_of_tasks));
         let Some(tasks) = meant.filter(|_| !offers_choice(behind)) else { return false };
-        self.said.chains.push(tasks);
+        self.stated.sequences.push(tasks);
         true
     }
 
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
     #[expect(clippy::too_many_lines, reason = "one arm for each manner")]
-    pub(super) fn note_manner(&mut self, at: usize) {
+    pub(super) fn note_adverb(&mut self, at: usize) {
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
         if self.voice.is_own() {
             return;
         }
         if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return;
         }
         let is_beside_others = |reader: &mut Self| {
-            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_beside_others(at)
+            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_parallel_with_rest(at)
         };
         if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
             return;
@@ -341,8 +341,8 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {
             // "T008+T009, T010+T011 — each pair sequential, pairs parallel".
             self.last = None;
-            self.abreast_groups(&groups);
-            self.said.chains.extend(groups);
+            self.note_parallel_groups(&groups);
+            self.stated.sequences.extend(groups);
             return;
         }
         // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel",
@@ -363,14 +363,14 @@ impl<'a> ClauseReader<'_, 'a> {
             ),
         };
         let is_of_tasks = list.members.iter().all(is_of_tasks);
-        let is_told =
+        let is_explained =
             is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
         // "T002 and T003 touch different files, so they can run in parallel".
         let is_they = |token: &Token<'_>| token.is_word(&["they"]);
         let they = self.clause[list.end..at].iter().rposition(is_they).filter(|_| is_of_tasks);
         let they = they.map(|they| list.end + they).filter(|they| (list.end..*they).all(is_plain));
         let between = match they {
-            _ if is_told => &[],
+            _ if is_explained => &[],
             Some(they) => &self.clause[they + 1..at],
             None => &self.clause[list.end..at],
         };
@@ -391,60 +391,63 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(first) = first.filter(|first| is_beside && *first != list.members)
             && is_parallel_word(word)
         {
-            self.said.unrelated.push((first.clone(), list.members.clone()));
-            self.said.unrelated.push((list.members.clone(), first));
+            self.stated.unrelated.push((first.clone(), list.members.clone()));
+            self.stated.unrelated.push((list.members.clone(), first));
             return;
         }
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially" | "serialized" | "serialised" | "serially"
-                if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
+                if is_of_tasks
+                    && !has_arrow(between)
+                    && !offers_choice(between)
+                    && !offers_choice(behind) =>
             {
-                self.said.chains.push(list.members.clone());
+                self.stated.sequences.push(list.members.clone());
             }
             // "Phases 3-5 run sequentially".
             "sequential" | "sequentially" if self.is_said_of_phases(at, list) => {
-                self.said.chains.push(list.members.clone());
+                self.stated.sequences.push(list.members.clone());
             }
             // "T001-T004 — all independent", "T001 + T002 — page and model are independent".
             word if is_independent_word(word)
-                && is_told
+                && is_explained
                 && at + 1 == self.clause.len()
                 && self.says_all_of(at) =>
             {
-                self.said.abreast.push(list.members.clone());
+                self.stated.parallel_lists.push(list.members.clone());
             }
             // `T003、T004 相互独立`.
             word if says_mutually_independent(word) && is_permission(between) => {
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
             word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
-            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_at_once(at))
+            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_simultaneously(at))
                 && is_permission(between) =>
             {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
-                    self.said.abreast.push(tasks);
+                    self.stated.parallel_lists.push(tasks);
                     return;
                 }
                 if self.named.len() > MOST_NAMED {
                     // A claim for each pair of groups would take too long.
                     let groups = std::mem::take(&mut self.named);
-                    self.said.abreast.push(groups.concat());
+                    self.stated.parallel_lists.push(groups.concat());
                     return;
                 }
                 if self.named.len() > 1 {
                     let groups = std::mem::take(&mut self.named);
-                    self.abreast_groups(&groups);
+                    self.note_parallel_groups(&groups);
                     let lists = groups.into_iter().filter(|group| group.len() > 1);
-                    self.said.abreast.extend(lists);
+                    self.stated.parallel_lists.extend(lists);
                     return;
                 }
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
             _ => {}
         }

@@ -18,7 +18,7 @@ fn is_preposition(token: &Token<'_>) -> bool {
 impl<'a> ClauseReader<'_, 'a> {
     /// A chain of arrows that begins with a list.
     pub(super) fn arrows(&mut self, first: List<'a>) -> usize {
-        self.note_parallel_remark(&first);
+        self.note_parallel_parenthetical(&first);
         let mut left = first;
         let mut at = self.behind_words(left.end);
         while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
@@ -33,12 +33,12 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             let right = self.without_topic(right);
             let end = right.end;
-            self.note_parallel_remark(&right);
-            self.note_remark_of_line(&right);
+            self.note_parallel_parenthetical(&right);
+            self.note_parenthetical_of_line(&right);
             let (pairs, rest) = self.split_pairs(right);
             if !self.is_result(end) {
                 let (left, right) = (left.members.clone(), pairs);
-                self.said.arrows.push(if points_left {
+                self.stated.arrows.push(if points_left {
                     ArrowClaim { left: right, right: left }
                 } else {
                     ArrowClaim { left, right }
@@ -55,7 +55,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn arrow_to_need(&mut self, at: usize) -> usize {
         let list = self.name_reader.list_at(self.clause, at + 1);
         let Some(list) = list.filter(|list| list.members.iter().all(is_of_tasks)) else { return at + 1 };
-        self.said.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
+        self.stated.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
         list.end
     }
 

@@ -12,7 +12,7 @@ use super::{
 
 impl<'a> ClauseReader<'_, 'a> {
     /// "Setup (Phase 1): no dependencies", "can start immediately".
-    pub(super) fn note_freedom(&mut self, topic: Option<&[PlacedName<'a>]>) {
+    pub(super) fn note_independence(&mut self, topic: Option<&[PlacedName<'a>]>) {
         if self.voice == ClauseVoice::Task || self.is_remark {
             return;
         }
@@ -39,20 +39,20 @@ impl<'a> ClauseReader<'_, 'a> {
                 && !is_denied(self.clause, at)
         });
         if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel)) {
-            self.said.is_rest_free = true;
+            self.stated.is_rest_free = true;
             return;
         }
         if !is_free || has_keyword {
             return;
         }
-        self.said.is_free = true;
+        self.stated.is_free = true;
         // What the clause itself names goes before what the item is about.
         let own = self.name_reader.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
         let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
         if self.any_time().is_some() {
-            self.said.any_time.extend(names.iter().cloned());
+            self.stated.any_time.extend(names.iter().cloned());
         }
-        self.said.free.extend(names);
+        self.stated.free.extend(names);
     }
 
     /// "Tasks not listed here have no dependencies", "Unlisted tasks can run in parallel".
@@ -82,7 +82,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let needs = position(&["deps", "dependencies", "dependency", "prerequisites"]);
         let is_meant = verb.is_some() && verb < owner && owner < needs;
         if is_meant && self.voice == ClauseVoice::Section && list.members.iter().all(is_of_tasks) {
-            self.said.as_stated.extend(list.members.iter().cloned());
+            self.stated.as_stated.extend(list.members.iter().cloned());
         }
     }
 
@@ -120,8 +120,8 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Id(_)) => false,
             _ => true,
         };
-        if says_can && is_end && self.is_apart(start) {
-            self.said.is_any_time = true;
+        if says_can && is_end && self.is_separate(start) {
+            self.stated.is_any_time = true;
         }
     }
 
@@ -180,7 +180,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "T033 can start immediately after T030": nothing else holds it up.
-    pub(super) fn is_at_once(
+    pub(super) fn starts_immediately(
         &self,
         keyword: usize,
         who: &[PlacedName<'a>],
@@ -193,14 +193,14 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         // "as soon as T030 is done".
         let is_soon = is(0, &["soon"]) && is(1, &["as"]);
-        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
+        let was_stated = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
             && is(2, &STARTS)
             && is(3, &["can", "may", "could"]);
-        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
+        was_stated && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
     }
 
     /// "US5 can proceed independently after Foundation".
-    pub(super) fn is_alone(&self, keyword: usize) -> bool {
+    pub(super) fn starts_independently(&self, keyword: usize) -> bool {
         let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
         matches!(before, Some(Piece::Word(word)) if is_one_of(word, &["independent", "independently"]))
     }

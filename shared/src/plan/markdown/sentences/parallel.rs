@@ -44,13 +44,13 @@ impl<'a> ClauseReader<'_, 'a> {
             && self.clause[colon + 1..open].iter().all(is_word)
             && behind_parenthesis(self.clause, open) == self.clause.len();
         if let Some(tasks) = self.bracketed_tasks(open).filter(|_| is_title) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return;
         }
         let list = self.name_reader.list_at(self.clause, colon + 1);
         let is_meant = |list: &List<'a>| list.members.iter().all(is_of_tasks) && self.ends_plainly(list.end);
         if let Some(list) = list.filter(is_meant) {
-            self.let_run_beside(&list);
+            self.note_parallel_list(&list);
         }
     }
 
@@ -70,7 +70,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let has_ids = clause[..open].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_parallel = clause[..open].iter().any(is_parallel);
         let tasks = self.bracketed_tasks(open).filter(|_| says_parallel && !has_ids);
-        self.said.marked.extend(tasks);
+        self.stated.parallel_marked.extend(tasks);
     }
 
     /// Whether nothing but an explanation follows, which names no task and says nothing about order.
@@ -84,7 +84,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// The members of a list run in parallel. "T007-T012, T013-T017" means that each range is worked through in its
     /// order, and so does "T007-T012 (form), T013 (page)".
-    pub(super) fn let_run_beside(&mut self, list: &List<'a>) {
+    pub(super) fn note_parallel_list(&mut self, list: &List<'a>) {
         // "[all other stories can run in parallel]" does not tell which they are.
         let is_rest = |token: &Token<'_>| token.is_word(&["other", "others", "remaining"]);
         if self.clause[list.last..list.end].iter().any(is_rest) {
@@ -99,12 +99,12 @@ impl<'a> ClauseReader<'_, 'a> {
             list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1 || is_of_two);
         if is_of_ranges {
             let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
-            self.abreast_groups(&groups);
+            self.note_parallel_groups(&groups);
         } else if let Some(groups) = list.grouped() {
             // "T003/T004 (US1) and T005/T006 (US2) can run in parallel".
-            self.abreast_groups(&groups);
+            self.note_parallel_groups(&groups);
         } else {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
     }
 
@@ -132,7 +132,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return false;
         }
         let groups: Vec<_> = sections.iter().map(|group| vec![(Name::Group(*group), place)]).collect();
-        self.abreast_groups(&groups);
+        self.note_parallel_groups(&groups);
         true
     }
 
@@ -170,14 +170,14 @@ impl<'a> ClauseReader<'_, 'a> {
         // "… in parallel once the models are there (T007, T008)" names those that are meant.
         let open = (at + 1..self.clause.len()).find(|at| self.clause[*at].what == Piece::Open);
         if let Some(tasks) = open.and_then(|open| self.bracketed_tasks(open)) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return true;
         }
         let first = keyword.filter(|keyword| keyword.sense == Sense::Waits);
         let first = first.and_then(|keyword| self.name_reader.list_at(self.clause, keyword.end));
         let first = first.filter(|list| list.members.iter().all(is_of_tasks));
         let first = first.map(|list| list.members).unwrap_or_default();
-        self.said.within.push((phase, first));
+        self.stated.parallel_phases.push((phase, first));
         true
     }
 }

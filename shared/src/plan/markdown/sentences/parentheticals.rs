@@ -13,7 +13,7 @@ use super::{
 
 impl<'a> ClauseReader<'_, 'a> {
     /// Brackets: what they say counts only if they name its subject too. In a task they are part of the sentence.
-    pub(super) fn remark(&mut self, at: usize) -> usize {
+    pub(super) fn parenthetical(&mut self, at: usize) -> usize {
         let end = behind_parenthesis(self.clause, at);
         if self.voice.is_own() || end <= at + 1 {
             return at + 1;
@@ -22,7 +22,7 @@ impl<'a> ClauseReader<'_, 'a> {
         // "US10 ← (depends on US8)": the arrow leads to what the brackets say.
         if at.checked_sub(1).is_some_and(|before| self.is_arrow(before)) && self.last.is_some() {
             let subject = self.last.as_ref().map(|list| list.members.clone());
-            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.said);
+            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.stated);
             reader.subject = subject;
             reader.read(None);
             return end;
@@ -33,7 +33,7 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             // "Stories run in order (US1 → US2 → US3)".
             if matches!(inner.get(list.end).map(|token| token.what), Some(Piece::Arrow(_))) {
-                ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said).read(None);
+                ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.stated).read(None);
                 return end;
             }
             let is_whole = list.end == inner.len();
@@ -59,7 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.read_predicate(inner);
         } else {
             let antecedent = self.last.as_ref().map(|list| list.members.clone());
-            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said);
+            let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.stated);
             reader.antecedent = antecedent;
             reader.read(None);
         }
@@ -75,7 +75,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let Some((last, [_, ..])) = list.members.split_last() else { return false };
         let is_meant = is_sequential && says_parallel && list.is_comma_list;
         if is_meant && list.members.iter().all(is_of_tasks) {
-            self.said.chains.push(vec![last.clone()]);
+            self.stated.sequences.push(vec![last.clone()]);
             return true;
         }
         false
@@ -95,19 +95,19 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn read_predicate(&mut self, inner: &[Token<'a>]) {
-        let (subject, first) = (self.subject.clone(), self.said.claims.len());
+        let (subject, first) = (self.subject.clone(), self.stated.claims.len());
         let antecedent = self.last.as_ref().map(|list| list.members.clone());
-        let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.said);
+        let mut reader = ClauseReader::new(self.name_reader, inner, self.voice, false, &mut *self.stated);
         (reader.subject, reader.antecedent) = (subject, antecedent);
         reader.read(None);
         // "(needs all above)" speaks of the list that the item is in.
         let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);
-        let said = self.said.claims.split_off(first);
-        self.said.claims.extend(said.into_iter().filter(is_named));
+        let said = self.stated.claims.split_off(first);
+        self.stated.claims.extend(said.into_iter().filter(is_named));
     }
 
     /// "US2: T011 → T012 (depends only on T001)": the arrow tells that T012 waits for more, so the brackets speak of US2.
-    pub(super) fn note_remark_of_line(&mut self, last: &List<'a>) {
+    pub(super) fn note_parenthetical_of_line(&mut self, last: &List<'a>) {
         let is_open = |at: &usize| self.clause[*at].what == Piece::Open;
         let open = (last.last..last.end).rev().find(is_open).filter(|_| last.end == self.clause.len());
         let Some(inner) = open.map(|open| &self.clause[open + 1..last.end - 1]) else { return };
@@ -128,7 +128,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let inner = &clause[open + 1..list.end - 1];
         // "Phase 8 (T009 → T010 → T011)" tells the order within the phase.
         if (open + 1..list.end - 1).any(|at| self.is_arrow(at)) {
-            ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.said).read(None);
+            ClauseReader::new(self.name_reader, inner, self.voice, true, &mut *self.stated).read(None);
             return;
         }
         let speaks_of_order = (0..inner.len()).any(|at| keyword_at(inner, at, self.voice).is_some());

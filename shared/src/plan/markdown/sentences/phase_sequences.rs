@@ -28,7 +28,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let list = self.name_reader.list_at(clause, colon + 1);
         let is_meant =
             |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
-        self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
+        self.stated.sequences.extend(list.filter(is_meant).map(|list| list.members));
     }
 
     /// "Phases 3-5: stories are executed in priority order": a statement about the phases before a colon. Where that is only one of two
@@ -54,7 +54,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .list_at(&clause[..colon], 0)
             .or_else(|| self.name_reader.list_at(&clause[..colon], 1));
         let is_whole = |list: &List<'a>| list.end == colon && !list.members.iter().any(is_of_tasks);
-        self.said.chains.extend(list.filter(is_whole).map(|list| list.members));
+        self.stated.sequences.extend(list.filter(is_whole).map(|list| list.members));
     }
 
     /// "Phases run sequentially", "El orden de ejecución es secuencial": a statement about all phases. Where it is about some, or is
@@ -90,7 +90,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let says_order =
             clause.iter().any(is_sequential) || clause.windows(2).chain(clause.windows(3)).any(is_in);
         let is_of_all = has_any(clause, &ALL) || has_any(clause, &ORDER) && has_any(clause, &RUN);
-        self.said.is_in_order |= says_order && is_of_all && !clause.iter().any(is_open);
+        self.stated.is_in_order |= says_order && is_of_all && !clause.iter().any(is_open);
     }
 }
 

@@ -73,13 +73,13 @@ impl<'a> ClauseReader<'_, 'a> {
             && is_phase
             && tasks.iter().all(is_of_tasks);
         is_meant.then(|| {
-            self.said.beside_others.push((tasks, list.members));
+            self.stated.parallel_with_rest.push((tasks, list.members));
             list.end
         })
     }
 
     /// `T009 可與其他階段 3 任務平行`: at a word for "parallel", the tasks that run in parallel with the others of a phase.
-    pub(super) fn note_beside_others(&mut self, at: usize) -> bool {
+    pub(super) fn note_parallel_with_rest(&mut self, at: usize) -> bool {
         const CJK: [&str; 8] = ["其他", "其它", "其余", "其餘", "他の", "他之", "다른", "나머지"];
         let (Some(phase), Some(tasks)) = (&self.last, &self.last_but_one) else { return false };
         let is_phase = matches!(phase.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
@@ -94,7 +94,7 @@ impl<'a> ClauseReader<'_, 'a> {
         {
             return false;
         }
-        self.said.beside_others.push((tasks.members.clone(), phase.members.clone()));
+        self.stated.parallel_with_rest.push((tasks.members.clone(), phase.members.clone()));
         true
     }
 
@@ -122,7 +122,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_whole = VERBS.contains(&word(list.end).as_str()) && end == self.clause.len();
         let on = self.subject.clone().filter(|on| is_relative && is_whole && *on != list.members);
         if let Some(on) = on.filter(|_| self.voice == ClauseVoice::Section) {
-            self.said.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
         }
     }
 
@@ -135,16 +135,16 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_this = before.is_some_and(|at| behind[at..].iter().any(|token| is(token, "this")));
         if is_this && self.voice == ClauseVoice::Phase {
             let on = list.members.clone();
-            self.said.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
     }
 
     /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run in parallel.
-    pub(super) fn note_mutual_freedom(&mut self, at: usize, keyword: Keyword) {
+    pub(super) fn note_mutual_independence(&mut self, at: usize, keyword: Keyword) {
         let is_each = is_word_at(self.clause, keyword.end, &["each"]);
         let is_meant = (is_each || self.says_mutual(at)) && self.voice == ClauseVoice::Section;
         if let Some(list) = self.last.clone().filter(|_| is_meant) {
-            self.let_run_beside(&list);
+            self.note_parallel_list(&list);
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_meant = is_this && self.voice == ClauseVoice::Task && keyword.sense == Sense::Waits;
         let list = self.last.as_ref().filter(|list| is_meant && list.end == at);
         let Some(who) = list.map(|list| list.members.clone()) else { return false };
-        self.said.claims.push(OrderClaim { who, on: Vec::new(), force: Force::Loose });
+        self.stated.claims.push(OrderClaim { who, on: Vec::new(), force: Force::Loose });
         true
     }
 
@@ -196,7 +196,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if self.voice.is_own() || !who.is_empty() {
             let on = list.members.clone();
-            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
     }
 
@@ -211,7 +211,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
         if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
             let tasks = self.subject_of(at, keyword.sense, topic);
-            self.said.chains.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
+            self.stated.sequences.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
         }
         is_mutual
     }
