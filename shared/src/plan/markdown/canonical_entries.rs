@@ -109,7 +109,7 @@ fn headings_that_count_groups(file: &SpecFile<'_>, outline: &mut Outline<'_>) ->
     let of_form = |form: Form| outline.entries.iter().filter(move |entry| entry.form == form);
     let headings: HashSet<&TaskId> = of_form(Form::Heading).map(|entry| &entry.id).collect();
     let heading_above = |entry: &TaskEntry| {
-        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        let mut chain = outline.chain(entry.section);
         chain.find_map(|at| outline.sections[at].task)
     };
     let is_below_another =
@@ -205,8 +205,7 @@ struct PlainBoxes<'o, 'a> {
 
 impl PlainBoxes<'_, '_> {
     fn chain(&self, section: Option<usize>) -> impl Iterator<Item = &HeadingSection> {
-        let chain = std::iter::successors(section, |at| self.outline.sections[*at].parent);
-        chain.map(|at| &self.outline.sections[at]).filter(|section| section.level > 1)
+        self.outline.sections_around(section)
     }
 
     /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, it is a task in their
@@ -273,7 +272,6 @@ impl PlainBoxes<'_, '_> {
 
 fn classify_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
     let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
-    let parent = |at: &usize| outline.sections[*at].parent;
     let mut boxes = PlainBoxes {
         outline,
         form,
@@ -281,7 +279,7 @@ fn classify_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Fo
             .filter(|(entry, _)| entry.form == Form::Box)
             .map(|(entry, _)| entry.section)
             .collect(),
-        with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
+        with_tasks: tasks().flat_map(|(entry, _)| outline.chain(entry.section)).collect(),
         legends: legends(outline),
         reads_work_lists: false,
     };
@@ -406,8 +404,7 @@ fn surroundings(outline: &Outline<'_>, at: usize) -> u32 {
 /// A known id in another form, in a summary, or with the same words is the same task.
 fn is_reference(outline: &Outline<'_>, first: usize, other: usize) -> bool {
     let (one, two) = (&outline.entries[first], &outline.entries[other]);
-    let sections = std::iter::successors(two.section, |at| outline.sections[*at].parent);
-    let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+    let mut titles = outline.sections_around(two.section);
     let words = |entry: &TaskEntry| entry.text.lines().next().unwrap_or_default().trim().to_lowercase();
     one.id == two.id
         && (one.form != two.form

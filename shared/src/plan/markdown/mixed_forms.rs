@@ -57,9 +57,7 @@ pub(super) fn classify_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bo
     for (section, rows) in rows {
         let new: Vec<usize> =
             rows.iter().copied().filter(|at| !known.contains(&outline.entries[*at].id.folded())).collect();
-        let mut around = std::iter::successors(section, |at| outline.sections[*at].parent)
-            .map(|at| &outline.sections[at])
-            .filter(|section| section.level > 1);
+        let mut around = outline.sections_around(section);
         let is_phase = section.is_some_and(|at| phase_label(&outline.sections[at].title).is_some());
         let is_alike = |at: &usize| {
             let id = outline.entries[*at].id.as_str();
@@ -99,8 +97,7 @@ pub(super) fn classify_bullets(outline: &Outline<'_>, form: Form, is_task: &mut 
         .map(|(entry, _)| entry.id.folded())
         .collect();
     let is_meant = |entry: &TaskEntry| {
-        let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
-        let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+        let mut titles = outline.sections_around(of(entry));
         of(entry).is_some()
             && !with_boxes.contains(&entry.section)
             && !known.contains(&entry.id.folded())

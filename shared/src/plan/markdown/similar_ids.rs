@@ -58,9 +58,7 @@ pub(super) fn note_similar_ids(
     let written = tasks.clone().filter_map(|entry| entry.written.as_ref());
     let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(TaskId::folded);
     let mut known: HashSet<String> = unread_ids.chain(ids).collect();
-    let with_tasks: HashSet<usize> = tasks
-        .flat_map(|entry| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
-        .collect();
+    let with_tasks: HashSet<usize> = tasks.flat_map(|entry| outline.chain(entry.section)).collect();
     let mut section = 0;
     let mut found = Vec::new();
     for (line, id, why) in alike {
@@ -99,7 +97,7 @@ fn is_about_others(outline: &Outline<'_>, section: usize) -> bool {
             || section.lists_parallel
             || section.level > 1 && is_repetition(&section.title)
     };
-    let mut chain = std::iter::successors(Some(section), |at| outline.sections[*at].parent);
+    let mut chain = outline.chain(Some(section));
     chain.any(|at| is_aside(&outline.sections[at]))
 }
 

@@ -247,7 +247,7 @@ impl TreeBuilder<'_, '_> {
 
     /// A section and those around it, innermost first.
     fn chain(&self, section: Option<usize>) -> impl Iterator<Item = usize> {
-        std::iter::successors(section, |at| self.outline.sections[*at].parent)
+        self.outline.chain(section)
     }
 
     /// For each section, how many tasks stand right in it, and how many in it and below.
