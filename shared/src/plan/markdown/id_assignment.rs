@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PlanLine, canonical_entries,
+    Offset, PlanLine, canonical_entries,
     entry::{Form, TaskEntry},
     ids,
     lines::{self, LineKind},
@@ -237,8 +237,9 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
     for page in &pages {
         for line in page.boxes.iter().map(|at| &page.lines[*at]) {
             let Some((_, rest)) = checkbox(line.content()) else { continue };
+            let at = line.offset_of(rest.trim_start());
             if let Some(id) = ids::lower_case(rest.trim_start()).filter(|id| used.insert((*id).to_owned())) {
-                edits.extend(edit(page.file, (line, rest), (&id.to_ascii_uppercase(), 1), "T"));
+                edits.extend(edit(page.file, at, 1, &id.to_ascii_uppercase(), "T"));
                 continue;
             }
             number += 1;
@@ -247,7 +248,7 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
             }
             let id = format!("T{number:0width$}");
             let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };
-            edits.extend(edit(page.file, (line, rest), (&id, 0), &put));
+            edits.extend(edit(page.file, at, 0, &id, &put));
         }
     }
     Ok(edits)
@@ -265,14 +266,8 @@ fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     IdPage { file, lines, ids, boxes }
 }
 
-/// The change of `cut` bytes at the start of what is after a box.
-fn edit(
-    file: &SpecFile<'_>,
-    (line, rest): (&PlanLine<'_>, &str),
-    (id, cut): (&str, usize),
-    put: &str,
-) -> Option<Edit> {
-    let at = line.offset_of(rest.trim_start());
+/// The change of `cut` bytes at a place after a box.
+fn edit(file: &SpecFile<'_>, at: Offset, cut: usize, id: &str, put: &str) -> Option<Edit> {
     Some(Edit {
         task: id.parse().ok()?,
         file: file.label.to_owned(),

@@ -207,12 +207,12 @@ fn survey(lines: &[PlanLine<'_>]) -> Survey {
                 (label, column) = (None, None);
             }
             LineKind::Item(content) if column.is_none_or(|column| line.indent < column) => {
-                items.push(item(at, line, (&headings, &open), label));
+                items.push(item(at, line, &headings, label));
                 column = Some(content);
             }
             // A line that begins with a tick is an item, with or without a bullet.
             LineKind::Text if line.indent < 4 && tick_at(line.content()).is_some() => {
-                items.push(item(at, line, (&headings, &open), label));
+                items.push(item(at, line, &headings, label));
             }
             LineKind::Text if column.is_none_or(|column| line.indent < column) => {
                 if is_bold_heading(line.content()) {
@@ -266,19 +266,15 @@ fn series_letters(title: &str) -> Option<&str> {
     is_label.then(|| &title[..letters])
 }
 
-fn item(
-    at: usize,
-    line: &PlanLine<'_>,
-    (headings, open): (&[Heading], &[usize]),
-    label: Option<Title>,
-) -> Item {
-    let around = open.iter().rev().map(|own| headings[*own].title);
-    let mut titles = label.into_iter().chain(around);
+fn item(at: usize, line: &PlanLine<'_>, headings: &[Heading], label: Option<Title>) -> Item {
+    let around = headings.last().into_iter().flat_map(|own| &own.around).map(|up| headings[*up].title);
+    let own = headings.last().map(|own| own.title);
+    let mut titles = label.into_iter().chain(own).chain(around);
     Item {
         line: at,
         number: marker_number(line.text.trim_start()).filter(|_| matches!(line.kind, LineKind::Item(_))),
         tick: tick_at(line.content()).map(|(mark, _)| mark).or_else(|| tick_behind(line.content())),
-        heading: open.last().copied(),
+        heading: headings.len().checked_sub(1),
         title: titles.find(|title| *title != Title::Other).unwrap_or(Title::Other),
     }
 }
