@@ -306,8 +306,7 @@ impl<'d> DiagramReader<'d> {
     /// The names of a line, and whether it says something of what is above it instead. "Phase 3: US1 Browse" is one name;
     /// an arrow or a wide gap parts two.
     fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DiagramName<'a>>, bool) {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.at, &mut tokens);
+        let tokens = self.tokenizer.text(text, line.at);
         let mut found: Vec<DiagramName<'a>> = Vec::new();
         let first = tokens.iter().position(|token| token.what != Piece::Other).unwrap_or(0);
         if is_predicate(&tokens, first) {
@@ -393,8 +392,7 @@ impl<'d> DiagramReader<'d> {
     }
 
     fn first_name<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<PlacedName<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
+        let tokens = self.tokenizer.text(text, line.offset_of(text));
         let first = (0..tokens.len()).find_map(|at| self.name_reader.list_at(&tokens, at));
         first.map(|list| list.members).unwrap_or_default()
     }

@@ -17,8 +17,7 @@ impl<'a> PageReader<'_, '_, 'a> {
     pub(super) fn cells(&mut self) {
         for cell in &self.page.outline.cells {
             let Some((who, own)) = self.owner_of_cell(cell) else { continue };
-            let mut tokens = Vec::new();
-            self.tokenizer.text(cell.needs, cell.at, &mut tokens);
+            let tokens = self.tokenizer.text(cell.needs, cell.at);
             let name_reader = self.name_reader(true);
             let node = own.or_else(|| match self.known.resolve_all(&who, None).0[..] {
                 [(node, _)] => Some(node),
@@ -52,8 +51,7 @@ impl<'a> PageReader<'_, '_, 'a> {
             let id = self.page.ids[entry].as_ref()?;
             return Some((Vec::new(), Some(self.known.position(id)?)));
         }
-        let mut tokens = Vec::new();
-        self.tokenizer.text(cell.who, cell.who_at, &mut tokens);
+        let tokens = self.tokenizer.text(cell.who, cell.who_at);
         let who: Vec<_> = self.name_reader(true).names(&tokens).into_iter().take(1).collect();
         (!who.is_empty()).then_some((who, None))
     }

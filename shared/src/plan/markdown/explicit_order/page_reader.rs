@@ -58,12 +58,10 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
     }
 
     fn tasks(&mut self) {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
             let Some(own) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
-            tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
-            self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
+            let tokens = self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code));
             let tokens = behind_id(&tokens, entry.written.as_ref().unwrap_or(&entry.id).as_str());
             let stated_order = sentences::read(&self.name_reader(false), tokens, ClauseVoice::Task);
             let field = needs_field(tokens);
@@ -89,8 +87,7 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
     fn phases(&mut self) {
         for (section, line) in &self.page.outline.phase_lines {
             let Some(own) = self.page.sections.get(*section).copied().flatten() else { continue };
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let tokens = self.tokenizer.line(line);
             let stated_order =
                 sentences::read(&self.name_reader(true), behind_label(&tokens), ClauseVoice::Phase);
             stated_order.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
@@ -137,8 +134,7 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
     fn parallel_lines(&mut self) {
         let name_reader = self.name_reader(true);
         for line in &self.page.outline.parallel_lines {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let tokens = self.tokenizer.line(line);
             let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             self.runs(&stated_order);
             stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
@@ -163,8 +159,7 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
     fn order_remarks(&mut self) {
         let name_reader = self.name_reader(true);
         for line in &self.page.outline.order_remarks {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let tokens = self.tokenizer.line(line);
             let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             self.sequences_of_single_tasks(&stated_order);
             // After the first task, it is mostly advice for one person.
@@ -202,9 +197,8 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
     }
 
     fn heads_advice(&self, block: &Block<'a>) -> bool {
-        let mut tokens = Vec::new();
-        self.tokenizer
-            .lines(block.lines.iter().filter(|line| line.kind != LineKind::Code).take(1), &mut tokens);
+        let tokens =
+            self.tokenizer.lines(block.lines.iter().filter(|line| line.kind != LineKind::Code).take(1));
         sentences::heads_advice(&tokens)
     }
 
@@ -221,8 +215,7 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
         }
         let mut stated_order = StatedOrder::default();
         for lines in block.lines.chunk_by(|line, next| !is_diagram || continues_with_arrow(line, next)) {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(lines.iter(), &mut tokens);
+            let tokens = self.tokenizer.lines(lines.iter());
             let mut more = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             stated_order.claims.append(&mut more.claims);
             if let Some(framed) =
@@ -326,8 +319,7 @@ impl<'r, 'a> PageReader<'r, '_, 'a> {
         if says_more {
             return;
         }
-        let mut tokens = Vec::new();
-        self.tokenizer.lines(block.lines.iter(), &mut tokens);
+        let tokens = self.tokenizer.lines(block.lines.iter());
         let on = self.name_reader(true).names(&tokens);
         if !on.is_empty() {
             stated_order.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::{
     super::{
         Page,
-        keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, Sense, is_parallel_token, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
         name_reader::{Name, NameReader, PlacedName, is_of_tasks},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
@@ -84,8 +84,7 @@ fn groups_of(
     name_reader: &NameReader<'_>,
     named: &mut Vec<(Vec<String>, Vec<usize>)>,
 ) {
-    let mut tokens: Vec<Token<'_>> = Vec::new();
-    tokenizer.lines(std::iter::once(line), &mut tokens);
+    let tokens = tokenizer.line(line);
     for open in (0..tokens.len()).filter(|at| tokens[*at].what == Piece::Open) {
         let words: Vec<String> = tokens[..open]
             .iter()
@@ -201,14 +200,11 @@ impl<'a> PageReader<'_, '_, 'a> {
     /// the line says that they wait, as "T005 (after both tracks)", are left out.
     fn track(&self, line: &PlanLine<'a>, is_of_tracks: bool) -> Option<Group<'a>> {
         const LONGEST: usize = 8;
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let tokens = self.tokenizer.content(line);
         let colon = tokens.iter().take(LONGEST).position(|token| token.what == Piece::Colon)?;
         let (label, rest) = (&tokens[..colon], &tokens[colon + 1..]);
-        let is_name =
-            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
         let names_track = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_track(word));
-        if label.iter().any(is_name) || !is_of_tracks && !label.iter().any(names_track) {
+        if label.iter().any(Token::is_name) || !is_of_tracks && !label.iter().any(names_track) {
             return None;
         }
         let waits = |at: usize| {
@@ -231,11 +227,8 @@ impl<'a> PageReader<'_, '_, 'a> {
         if !text.trim_end().ends_with([':', '：']) {
             return None;
         }
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
-        let behind = tokens.iter().position(is_parallel).map_or(0, |at| at + 1);
+        let tokens = self.tokenizer.text(text, line.offset_of(text));
+        let behind = tokens.iter().position(is_parallel_token).map_or(0, |at| at + 1);
         let is_all = behind > 0 && !tokens[..behind].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let at = if is_all { behind } else { 0 };
         let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
@@ -291,8 +284,7 @@ impl<'a> PageReader<'_, '_, 'a> {
     /// The tasks of a line that is a name, a range of tasks in brackets and the mark `[P]`.
     fn marked_group(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         const MARK: [Piece<'_>; 4] = [Piece::Close, Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let mut tokens = self.tokenizer.content(line);
         tokens.retain(|token| !matches!(token.what, Piece::Other | Piece::Bars));
         let close = tokens.len().checked_sub(MARK.len())?;
         let open = tokens.iter().position(|token| token.what == Piece::Open)?;
@@ -305,8 +297,7 @@ impl<'a> PageReader<'_, '_, 'a> {
 
     /// The task that a line begins with, if the line ends with "(parallel)" and says nothing else about order.
     fn parallel_task(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let tokens = self.tokenizer.content(line);
         let [Token { what: Piece::Id(id), at }, text @ .., open, word, close] = &tokens[..] else {
             return None;
         };
@@ -322,8 +313,7 @@ impl<'a> PageReader<'_, '_, 'a> {
 
     /// The tasks or phases that a line begins with.
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let tokens = self.tokenizer.content(line);
         self.name_reader(true).list_at(&tokens, 0).map(|list| list.members)
     }
 
@@ -372,8 +362,7 @@ impl<'a> PageReader<'_, '_, 'a> {
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
     fn leading_group(&self, line: &PlanLine<'a>) -> Option<BatchLine<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.lines(std::iter::once(line), &mut tokens);
+        let tokens = self.tokenizer.line(line);
         let is_lead = |token: &Token<'_>| match token.what {
             Piece::Word(word) => word.eq_ignore_ascii_case("task"),
             piece => matches!(piece, Piece::Stop | Piece::Colon | Piece::Dash | Piece::Other),

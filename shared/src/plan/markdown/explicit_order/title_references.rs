@@ -8,7 +8,7 @@ use super::{
         lines::{LineKind, PlanLine},
         parallel_sections::{named_in_parallel, telling_words},
         section::{title_words, without_brackets},
-        tokens::{Piece, Token, is_one_of},
+        tokens::{Token, is_one_of},
     },
     Scope, Weight,
     page_reader::PageReader,
@@ -104,9 +104,8 @@ impl<'a> PageReader<'_, '_, 'a> {
     }
 
     fn has_names(&self, text: &'a str) -> bool {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, 0, &mut tokens);
-        tokens.iter().any(|token| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_)))
+        let tokens = self.tokenizer.text(text, 0);
+        tokens.iter().any(Token::is_name)
     }
 
     fn all_titles(&self) -> Titles {

@@ -9,7 +9,6 @@ use super::{
         name_reader::Name,
         sentences::Force,
         table::WaveRow,
-        tokens::Token,
     },
     Scope, Weight,
     page_reader::PageReader,
@@ -70,8 +69,7 @@ impl PageReader<'_, '_, '_> {
 
     /// Whether a row says when its tasks run, as "After T003" or "US2" does: it is no wave after the row above it then.
     fn says_when(&self, row: &WaveRow<'_>) -> bool {
-        let mut tokens: Vec<Token<'_>> = Vec::new();
-        self.tokenizer.text(row.label, 0, &mut tokens);
+        let tokens = self.tokenizer.text(row.label, 0);
         let is_counted = row.label.starts_with(|c: char| c.is_ascii_digit());
         !is_counted
             && !tokens.is_empty()
@@ -80,8 +78,7 @@ impl PageReader<'_, '_, '_> {
     }
 
     fn wave_row(&self, row: &WaveRow<'_>) -> WaveNodes {
-        let mut tokens: Vec<Token<'_>> = Vec::new();
-        self.tokenizer.text(row.names, row.at, &mut tokens);
+        let tokens = self.tokenizer.text(row.names, row.at);
         let names = self.name_reader(true).names(&tokens);
         let (mut nodes, _) = self.known.resolve_all(&names, None);
         nodes.sort_unstable();

@@ -11,7 +11,7 @@ use super::{
     Offset,
     ids::{SortKey, sort_key},
     name_reader::{Name, PlacedName},
-    tokens::{Piece, Token},
+    tokens::{Piece, Token, word_at},
     tree::{NodeKind, Role},
 };
 use crate::{
@@ -270,10 +270,7 @@ impl NodeIndex {
 
     /// The phase whose title stands at a position, the longest if there are several.
     pub(super) fn title_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
+        let word = |at: usize| word_at(clause, at).map(str::to_lowercase);
         let lengths = self.title_lengths.get(&word(at)?)?;
         lengths.iter().rev().find_map(|length| {
             let words: Option<Vec<String>> = (at..at + length).map(word).collect();

@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, is_denied, is_independent_word, is_parallel_word, keyword_at},
         name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, piece_at, word_at},
     },
     ClauseReader, Force, OrderClaim, is_permission,
 };
@@ -26,10 +26,7 @@ pub(in super::super) fn heads_advice(clause: &[Token<'_>]) -> bool {
 
 /// How one person would go about it is no dependency: "Sequential (solo developer): Phase 1 → 2 → 3".
 pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-        _ => String::new(),
-    };
+    let word = |at: usize| lower_word_at(clause, at);
     let is_order = |at: usize| matches!(word(at).as_str(), "order" | "sequence");
     if (0..clause.len()).any(|at| matches!(word(at).as_str(), "priority" | "preferred") && is_order(at + 1)) {
         return true;
@@ -73,10 +70,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Sequential P1 → P2 → P3": the stories of each priority wait for those before. Where that is only one of two ways,
     /// it says nothing.
     pub(super) fn note_priorities(&mut self) {
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word,
-            _ => "",
-        };
+        let word = |at: usize| word_at(self.clause, at).unwrap_or_default();
         let has = |words: &[&str]| (0..self.clause.len()).any(|at| is_one_of(word(at), words));
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
@@ -88,8 +82,7 @@ impl<'a> ClauseReader<'_, 'a> {
             word.len() == 2 && word.starts_with('P') && word.ends_with(|c: char| c.is_ascii_digit())
         };
         for at in 0..self.clause.len() {
-            let is_arrow =
-                matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Arrow(false)));
+            let is_arrow = matches!(piece_at(self.clause, at + 1), Some(Piece::Arrow(false)));
             if is_arrow && is_priority(word(at)) && is_priority(word(at + 2)) {
                 let name = |at: usize| vec![(Name::Priority(word(at)), self.clause[at].at)];
                 let claim = OrderClaim { who: name(at + 2), on: name(at), force: Force::Firm };
@@ -106,14 +99,11 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let mut list = self.name_reader.list_at(&self.clause[..end], open + 1)?;
         // "(T002-T008, T009-T010 sequential)" excepts the last.
-        if matches!(
-            self.clause.get(list.end).map(|token| token.what),
-            Some(Piece::Word("sequential" | "sequentially"))
-        ) {
+        if matches!(piece_at(self.clause, list.end), Some(Piece::Word("sequential" | "sequentially"))) {
             list.members.pop().filter(|_| !list.members.is_empty())?;
         }
         // "(T001-T003 marked [P])" says more about them, but nothing about their order.
-        let is_plain = |at: usize| keyword_at(self.clause, at, self.voice).is_none();
+        let is_plain = |at: usize| self.keyword_at(at).is_none();
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
@@ -121,7 +111,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// in Vietnamese.
     fn says_simultaneously(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &str| is_word_at(self.clause, at, &[wanted]);
-        let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
+        let ends = |at: usize| word_at(self.clause, at).is_none();
         is(at, "same") && is(at + 1, "time") && ends(at + 2)
             || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
             || is(at, "any") && is(at + 1, "order") && !(at..self.clause.len()).any(|at| is(at, "sequential"))
@@ -141,11 +131,11 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let is_several =
             list.members.len() > 1 || matches!(list.members[..], [(Name::Phases(..) | Name::Stories(..), _)]);
-        let ends = !matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        let ends = word_at(self.clause, at + 1).is_none();
         is_several
             && ends
             && list.members.iter().all(is_phase)
-            && self.clause[list.end..at].iter().all(|token| has_any(std::slice::from_ref(token), &BETWEEN))
+            && self.clause[list.end..at].iter().all(|token| token.is_word(&BETWEEN))
     }
 
     /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
@@ -221,8 +211,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_parallel_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
             for other in &groups[at + 1..] {
-                self.stated.unrelated.push((group.clone(), other.clone()));
-                self.stated.unrelated.push((other.clone(), group.clone()));
+                self.note_unrelated(group.clone(), other.clone());
             }
         }
     }
@@ -279,10 +268,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let before = self.last_but_one.as_ref().filter(|before| before.end < list.last)?;
         let between = &self.clause[before.end..list.last];
         let is_joint = |token: &Token<'_>| token.is_word(&["and"]);
-        let is_plain = |at: usize| {
-            matches!(self.clause[at].what, Piece::Word(_))
-                && keyword_at(self.clause, at, self.voice).is_none()
-        };
+        let is_plain =
+            |at: usize| matches!(self.clause[at].what, Piece::Word(_)) && self.keyword_at(at).is_none();
         let is_joined = list.members.len() == 1
             && (2..=MOST_WORDS).contains(&between.len())
             && between.first().is_some_and(is_joint)
@@ -348,7 +335,7 @@ impl<'a> ClauseReader<'_, 'a> {
         // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel",
         // "T001, T002: the models (two files) — run together".
         let is_plain = |at: usize| match self.clause[at].what {
-            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            Piece::Word(_) => self.keyword_at(at).is_none(),
             piece => matches!(
                 piece,
                 Piece::Comma
@@ -391,9 +378,8 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(first) = first.filter(|first| is_beside && *first != list.members)
             && is_parallel_word(word)
         {
-            self.stated.unrelated.push((first.clone(), list.members.clone()));
-            self.stated.unrelated.push((list.members.clone(), first));
-            return;
+            let others = list.members.clone();
+            return self.note_unrelated(first, others);
         }
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially" | "serialized" | "serialised" | "serially"

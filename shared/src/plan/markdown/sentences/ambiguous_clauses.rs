@@ -3,9 +3,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, has_any, is_none_word},
-        name_reader::{List, PlacedName},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Keyword, Sense, is_none_word},
+        name_reader::{List, PlacedName, same_names},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, word_at},
     },
     ClauseReader, is_of_tasks,
 };
@@ -16,8 +16,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const MOST_WORDS: usize = 3;
         let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
         let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
-        let is_word =
-            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
+        let is_word = |at: &usize| word_at(self.clause, *at).is_some();
         let is_parallel = |or: usize| {
             is(or + 1, &["in"]) && is(or + 2, &["parallel"])
                 || is(or + 1, &["concurrently", "simultaneously"])
@@ -36,20 +35,13 @@ impl<'a> ClauseReader<'_, 'a> {
         const NEEDS: [&str; 4] = ["needs", "need", "requires", "require"];
         const WHOLE: [&str; 10] =
             ["implementation", "work", "story", "phase", "tasks", "starts", "start", "begins", "runs", "is"];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| lower_word_at(self.clause, at);
         // "(independent of the handlers) — only requires Phase A" tells what the item does not wait for.
         let says_independent = self.independent_at.is_some_and(|independent| independent < at);
         if says_independent && NEEDS.contains(&word(at).as_str()) {
             return true;
         }
-        let is_topic = |list: &List<'a>| {
-            topic.is_some_and(|topic| {
-                topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
-            })
-        };
+        let is_topic = |list: &List<'a>| topic.is_some_and(|topic| same_names(topic, &list.members));
         let is_again =
             self.last.as_ref().is_some_and(|list| is_topic(list) && list.end + 1 == at && list.last > 0);
         is_again
@@ -64,9 +56,8 @@ impl<'a> ClauseReader<'_, 'a> {
         const PARTS: usize = 2;
         const SAME: [&str; 10] =
             ["it", "this", "that", "which", "also", "and", "but", "story", "phase", "implementation"];
-        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let was_stated = |topic: &[PlacedName<'a>]| {
-            self.stated.claims.last().is_some_and(|claim| names(&claim.who) == names(topic))
+            self.stated.claims.last().is_some_and(|claim| same_names(&claim.who, topic))
         };
         let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if !is_one_of(word, &SAME));
         let is_depends = self.clause[at].is_word(&["depends", "depend"]);
@@ -101,8 +92,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let has =
             |list: &[PlacedName<'a>], name: &PlacedName<'a>| list.iter().any(|(other, _)| *other == name.0);
         let is_denied = |(who, others): &(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)| {
-            who.iter().map(|(name, _)| name).eq(topic.iter().map(|(name, _)| name))
-                && object.iter().all(|name| has(others, name))
+            same_names(who, &topic) && object.iter().all(|name| has(others, name))
         };
         keyword.sense == Sense::Waits
             && self.voice == ClauseVoice::Section
@@ -135,9 +125,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// speaks of a thing.
     pub(super) fn is_ambiguous_dependency(&self, at: usize, keyword: Keyword) -> bool {
         const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
-        let is = |at: usize, known: &[&str]| {
-            self.clause.get(at).is_some_and(|token| has_any(std::slice::from_ref(token), known))
-        };
+        let is = |at: usize, known: &[&str]| self.clause.get(at).is_some_and(|token| token.is_word(known));
         self.voice == ClauseVoice::Task
             && keyword.is_certain
             && is(at, &["depends"])
@@ -148,9 +136,8 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
     /// component tasks": these come before them.
     pub(super) fn is_already_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
-        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let is_all = is_word_at(self.clause, keyword.end, &["all"]);
-        let was_stated = self.stated.claims.last().is_some_and(|claim| names(&claim.who) == names(who));
+        let was_stated = self.stated.claims.last().is_some_and(|claim| same_names(&claim.who, who));
         !who.is_empty() && (was_stated || is_all && who.iter().all(is_of_tasks))
     }
 

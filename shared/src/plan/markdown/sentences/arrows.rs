@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        keywords::{Sense, is_parallel_word, keyword_at},
+        keywords::{Sense, is_parallel_word},
         name_reader::{List, PlacedName},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, piece_at},
     },
     ArrowClaim, ClauseReader, Force, OrderClaim, is_of_tasks,
 };
@@ -21,7 +21,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_parallel_parenthetical(&first);
         let mut left = first;
         let mut at = self.behind_words(left.end);
-        while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
+        while let Some(Piece::Arrow(points_left)) = piece_at(self.clause, at) {
             let Some((right, is_worded)) = self.right_of(at + 1, points_left) else {
                 at += 1;
                 break;
@@ -70,15 +70,15 @@ impl<'a> ClauseReader<'_, 'a> {
             if let Some(list) = self.name_reader.list_at(self.clause, start).filter(|_| !is_explained) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
-                    let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
+                    let keyword = self.clause.get(*at).and_then(|_| self.keyword_at(*at));
                     keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
                 };
                 // "T039 → 可與 US2 並行".
-                let is_parallel = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
+                let is_parallel = matches!(piece_at(self.clause, list.end), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
                 let is_worded = is_parallel || (list.end..list.end + 2).any(|at| is_postfix(&at));
                 return Some((list, is_worded));
             }
-            if keyword_at(self.clause, start, self.voice).is_some() {
+            if self.keyword_at(start).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));
             }
             // "share a file → sequential, in order US1 → US2".
@@ -93,7 +93,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// In `T010 → T011, T012는 T009와 병렬` the last member begins the next sentence.
     fn without_topic(&self, mut list: List<'a>) -> List<'a> {
-        let behind = self.clause.get(list.end).map(|token| token.what);
+        let behind = piece_at(self.clause, list.end);
         let is_topic = matches!(behind, Some(Piece::Word("는" | "은" | "は")));
         if is_topic && list.members.len() > 1 && list.is_comma_list {
             list.members.pop();
@@ -122,7 +122,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "T008 → T003 passes": the arrow leads to a result.
     pub(super) fn is_result(&self, at: usize) -> bool {
-        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
+        matches!(piece_at(self.clause, at), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
     }
 
     /// After the words that explain a member of a chain, if an arrow follows them.
@@ -131,7 +131,7 @@ impl<'a> ClauseReader<'_, 'a> {
         for next in at..self.clause.len().min(at + SHORTLY) {
             match self.clause[next].what {
                 Piece::Arrow(_) => return next,
-                Piece::Word(_) if keyword_at(self.clause, next, self.voice).is_some() => return at,
+                Piece::Word(_) if self.keyword_at(next).is_some() => return at,
                 Piece::Id(_) | Piece::Comma | Piece::Open | Piece::Dash | Piece::Pause => return at,
                 _ => {}
             }

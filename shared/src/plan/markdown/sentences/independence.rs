@@ -3,9 +3,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_token},
         name_reader::{List, PlacedName},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        tokens::{Piece, Token, is_one_of, is_word_at, piece_at, word_at},
     },
     ClauseReader, is_of_tasks,
 };
@@ -16,10 +16,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice == ClauseVoice::Task || self.is_remark {
             return;
         }
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| word_at(self.clause, at).map(str::to_lowercase).unwrap_or_default();
         let says = |first: &[&str], second: &[&str]| {
             (0..self.clause.len()).any(|at| {
                 first.contains(&word(at).as_str())
@@ -27,18 +24,15 @@ impl<'a> ClauseReader<'_, 'a> {
                     && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
             })
         };
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
             || says(&["start", "starts", "begin"], &["immediately"])
             || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
             || says(&["fully", "completely", "totally"], &["independent"])
             || self.says_independent();
         let has_keyword = (0..self.clause.len()).any(|at| {
-            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
-                && !is_denied(self.clause, at)
+            self.keyword_at(at).is_some_and(|k| k.sense != Sense::Unrelated) && !is_denied(self.clause, at)
         });
-        if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel)) {
+        if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel_token)) {
             self.stated.is_rest_free = true;
             return;
         }
@@ -112,8 +106,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let says_can = (start..at).any(|at| is_among(at, &MODALS))
             || is_bracketed
             || word(at).is_some_and(|word| !word.is_ascii());
-        let is_end = match self.clause.get(end).map(|token| token.what) {
-            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.voice) {
+        let is_end = match piece_at(self.clause, end) {
+            Some(Piece::Word(word)) => match self.keyword_at(end) {
                 Some(keyword) => self.object_at(keyword, None).is_some(),
                 None => matches!(word, "in" | "and" | "independently" | "as" | "since" | "because"),
             },
@@ -145,7 +139,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn says_independent(&self) -> bool {
         const WORDS: [&str; 3] = ["independent", "independently", "standalone"];
         const KINDS: [&str; 8] = ["task", "tasks", "check", "checks", "script", "work", "phase", "step"];
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if is_one_of(word, wanted));
         let is_predicate = |at: usize| {
             let is_stressed = at > 0 && is(at - 1, &["fully", "completely", "totally"]);

@@ -26,7 +26,7 @@ use super::{
         keyword_at,
     },
     name_reader::{List, Name, NameReader, PlacedName, behind_parenthesis, is_of_tasks},
-    tokens::{Piece, Token, is_one_of},
+    tokens::{Piece, Token, is_word_at, piece_at},
 };
 
 /// That some wait for others.
@@ -176,27 +176,21 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         // Only sections are asked for most of it, and a plan has many more tasks.
         let is_section = voice == ClauseVoice::Section;
         let has_while = is_section && has_any(clause, &["while"]);
-        let is_word = |at: usize, words: &[&str]| {
-            let is_among = |word: &str| is_one_of(word, words);
-            matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
-        };
-        let independent_at = (0..clause.len())
-            .filter(|_| is_section)
-            .find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
-        let (subject, waited_for) = (None, None);
-        let (last, last_but_one) = (None, None);
+        let independent_at = (0..clause.len()).filter(|_| is_section).find(|at| {
+            is_word_at(clause, *at, &["independent"]) && !is_word_at(clause, at + 1, &["of", "from"])
+        });
         Self {
             name_reader,
             clause,
             voice,
             stated,
-            subject,
+            subject: None,
             comes_first: None,
             antecedent: None,
-            last,
-            last_but_one,
+            last: None,
+            last_but_one: None,
             named: Vec::new(),
-            waited_for,
+            waited_for: None,
             in_parallel: None,
             is_remark,
             has_while,
@@ -271,7 +265,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.note_must_be_done(&list, topic);
             return self.list(at, list);
         }
-        match keyword_at(self.clause, at, self.voice) {
+        match self.keyword_at(at) {
             Some(keyword) => self.keyword(at, keyword, topic),
             None => {
                 self.note_adverb(at);
@@ -297,7 +291,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return (at + 1..list.end).find(|at| self.clause[*at].what == Piece::Open).unwrap_or(list.end);
         }
         // "US1's build (T005) depends on …" is about T005, not about the story.
-        let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
+        let is_owner = matches!(piece_at(self.clause, list.end), Some(Piece::Word("s")));
         let is_subject = self.subject.is_none() || self.is_next_subject(at, &list);
         if is_subject && self.voice == ClauseVoice::Section && !is_owner {
             self.subject = Some(list.members.clone());
@@ -339,17 +333,26 @@ impl<'a> ClauseReader<'_, 'a> {
     fn parallel_with(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         let Some(list) = self.name_reader.list_at(self.clause, at + 1) else { return at + 1 };
         let who = self.subject_of(at, Sense::Unrelated, topic);
-        self.stated.unrelated.push((list.members.clone(), who.clone()));
-        self.stated.unrelated.push((who, list.members));
+        self.note_unrelated(who, list.members);
         list.end
+    }
+
+    /// Notes that none of some needs to wait for one of the others, nor these for them.
+    fn note_unrelated(&mut self, some: Vec<PlacedName<'a>>, others: Vec<PlacedName<'a>>) {
+        self.stated.unrelated.push((some.clone(), others.clone()));
+        self.stated.unrelated.push((others, some));
     }
 
     fn force(&self) -> Force {
         if self.is_remark { Force::Loose } else { Force::Firm }
     }
 
+    fn keyword_at(&self, at: usize) -> Option<Keyword> {
+        keyword_at(self.clause, at, self.voice)
+    }
+
     fn is_arrow(&self, at: usize) -> bool {
-        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Arrow(_)))
+        matches!(piece_at(self.clause, at), Some(Piece::Arrow(_)))
     }
 
     #[expect(clippy::too_many_lines, reason = "one arm for each sense of a keyword")]

@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, has_any, is_denied, is_filler, keyword_at},
+        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, is_denied, is_filler},
         name_reader::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_and, is_one_of, is_word_at},
+        tokens::{Piece, Token, is_and, is_one_of, is_word_at, lower_word_at, piece_at, word_at},
     },
     ClauseReader,
     permission::is_modal,
@@ -13,10 +13,7 @@ use super::{
 /// After "all above", "all of the above", "all previous tasks", "everything above".
 pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize> {
     const LONGEST: usize = 5;
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-        _ => String::new(),
-    };
+    let word = |at: usize| lower_word_at(clause, at);
     if !matches!(word(at).as_str(), "all" | "everything") {
         return None;
     }
@@ -32,7 +29,7 @@ fn is_auxiliary(token: &Token<'_>) -> bool {
     // `可靠` is no verb.
     matches!(token.what, Piece::Word("可" | "可以" | "能"))
         || is_modal(token)
-        || has_any(std::slice::from_ref(token), &["must", "should", "will"])
+        || token.is_word(&["must", "should", "will"])
 }
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -82,20 +79,20 @@ impl<'a> ClauseReader<'_, 'a> {
             "has", "have", "being", "to", "completes", "complete", "completed", "done", "finished", "lands",
             "first", "for",
         ];
-        let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
-        keyword_at(self.clause, at, self.voice).is_none() && !is_one_of(word, &PREDICATES)
+        let Some(Piece::Word(word)) = piece_at(self.clause, at) else { return false };
+        self.keyword_at(at).is_none() && !is_one_of(word, &PREDICATES)
     }
 
     /// "Recipe entity from US1" at a position: a few words, and where the thing that they name comes from.
     fn origin_at(&self, at: usize) -> Option<List<'a>> {
         const MOST_WORDS: usize = 6;
         const FROM: [&str; 8] = ["from", "of", "de", "da", "do", "du", "des", "von"];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
+        let word = |at: usize| match piece_at(self.clause, at) {
+            Some(Piece::Word(word)) if self.keyword_at(at).is_none() => Some(word),
             _ => None,
         };
         // "… and Edge Function 4.1", "… + AccountMenu (T015)": the id comes right after the words.
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let is_id = |at: usize| matches!(what(at), Some(Piece::Id(_)));
         let is_bracketed = |at: usize| what(at) == Some(Piece::Open) && is_id(at + 1);
         // "benefits from US3" and "separate from US2" wait for nothing.
@@ -115,11 +112,9 @@ impl<'a> ClauseReader<'_, 'a> {
     /// After the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
     fn behind_thing(&self, at: usize) -> usize {
         const MOST_WORDS: usize = 3;
-        let is_word = |at: &usize| match self.clause.get(*at).map(|token| token.what) {
+        let is_word = |at: &usize| match piece_at(self.clause, *at) {
             Some(Piece::Word(word)) => {
-                !is_and(word)
-                    && !self.begins_sentence(*at)
-                    && keyword_at(self.clause, *at, self.voice).is_none()
+                !is_and(word) && !self.begins_sentence(*at) && self.keyword_at(*at).is_none()
             }
             _ => false,
         };
@@ -131,9 +126,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn begins_sentence(&self, at: usize) -> bool {
         const VERBS: [&str; 6] = ["is", "are", "has", "have", "but", "or"];
         self.clause.get(at).is_some_and(|token| {
-            is_auxiliary(token)
-                || has_any(std::slice::from_ref(token), &VERBS)
-                || keyword_at(self.clause, at, self.voice).is_some()
+            is_auxiliary(token) || token.is_word(&VERBS) || self.keyword_at(at).is_some()
         })
     }
 
@@ -145,21 +138,16 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) => is_and(word) || word.eq_ignore_ascii_case("but"),
             _ => false,
         };
-        let is_word =
-            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
-        let has_verb =
-            |at: usize| is_auxiliary(&self.clause[at]) || keyword_at(self.clause, at, self.voice).is_some();
-        let is_topic = matches!(
-            self.clause.get(list.end).map(|token| token.what),
-            Some(Piece::Word("は" | "는" | "은"))
-        );
+        let is_word = |at: &usize| word_at(self.clause, *at).is_some();
+        let has_verb = |at: usize| is_auxiliary(&self.clause[at]) || self.keyword_at(at).is_some();
+        let is_topic = matches!(piece_at(self.clause, list.end), Some(Piece::Word("は" | "는" | "은")));
         is_parted && (is_topic || (list.end..list.end + SHORTLY).take_while(is_word).any(has_verb))
     }
 
     /// Adds what "… + Recipe entity from US1" or "… and on US1" names after a list.
     fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const PREPOSITIONS: [&str; 9] = ["on", "upon", "de", "del", "da", "do", "von", "od", "от"];
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         loop {
             let joint = self.behind_thing(*end);
             let goes_on = match what(joint) {
@@ -189,7 +177,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return None;
         }
         let next = (keyword.end..self.clause.len().min(keyword.end + SHORTLY))
-            .find_map(|at| Some((at, keyword_at(self.clause, at, self.voice)?)))
+            .find_map(|at| Some((at, self.keyword_at(at)?)))
             .filter(|(at, next)| next.sense == Sense::Waits && !is_denied(self.clause, *at));
         self.object_at(next?.1, kind)
     }
@@ -201,10 +189,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if keyword.sense != Sense::Waits || !keyword.is_certain || self.voice == ClauseVoice::Task {
             return None;
         }
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word),
-            _ => None,
-        };
+        let word = |at: usize| word_at(self.clause, at);
         let start = keyword.end + usize::from(word(keyword.end).is_some_and(is_filler));
         let is_name = |word: &str| word.len() >= SHORTEST && word.starts_with(char::is_uppercase);
         word(start).filter(|first| is_name(first))?;
@@ -242,7 +227,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 }
                 return Some((members, end));
             }
-            if keyword_at(self.clause, start, self.voice).is_some() {
+            if self.keyword_at(start).is_some() {
                 return None;
             }
             let may_stand_between = match self.clause[start].what {
@@ -265,7 +250,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Task || keyword.sense != Sense::Waits || !keyword.is_certain {
             return None;
         }
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let mut at = keyword.end + usize::from(what(keyword.end) == Some(Piece::Colon));
         let (mut members, mut has_id) = (Vec::new(), false);
         loop {
@@ -290,7 +275,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// Adds the ids that only spaces part from a list, as in "depends on T001 T002 T003".
     fn add_ids(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
-        while matches!(self.clause.get(*end).map(|token| token.what), Some(Piece::Id(_))) {
+        while matches!(piece_at(self.clause, *end), Some(Piece::Id(_))) {
             let next = self.name_reader.list_at(self.clause, *end);
             let Some(list) = next.filter(|list| !self.begins_sentence(list.end)) else { return };
             *end = list.end;
@@ -301,15 +286,13 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets after it.
     pub(super) fn add_bracketed(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const MOST_WORDS: usize = 8;
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         loop {
             let joint = *end + usize::from(what(*end) == Some(Piece::Close));
             let goes_on = matches!(what(joint), Some(Piece::Plus | Piece::Comma))
                 || matches!(what(joint), Some(Piece::Word(word)) if is_one_of(word, &["and"]));
-            let is_word = |at: &usize| {
-                matches!(what(*at), Some(Piece::Word(_)))
-                    && keyword_at(self.clause, *at, self.voice).is_none()
-            };
+            let is_word =
+                |at: &usize| matches!(what(*at), Some(Piece::Word(_))) && self.keyword_at(*at).is_none();
             let open = joint + 1 + (joint + 1..).take(MOST_WORDS).take_while(is_word).count();
             if !goes_on || what(open) != Some(Piece::Open) {
                 return;
@@ -323,8 +306,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
     pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<PlacedName<'a>>, usize) {
         let goes_on = list.end < self.clause.len()
-            && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
-                || self.is_arrow(list.end));
+            && (self.keyword_at(list.end).is_some_and(|k| k.sense != Sense::Then) || self.is_arrow(list.end));
         let is_parted = list.last.checked_sub(1).is_some_and(|at| self.clause[at].what == Piece::Comma);
         if goes_on && list.members.len() > 1 && is_parted {
             list.members.pop();
@@ -373,7 +355,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let is_meant = is_start && keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section;
         // "Upon completion of US1".
-        let is_of = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if is_filler(word));
+        let is_of = matches!(piece_at(self.clause, keyword.end), Some(Piece::Word(word)) if is_filler(word));
         let start = keyword.end + usize::from(is_of);
         let list = self.name_reader.list_at(self.clause, start).filter(|_| is_meant)?;
         let is_verb = is_word_at(self.clause, list.end, &VERBS);

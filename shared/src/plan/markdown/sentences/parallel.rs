@@ -3,9 +3,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_token, is_parallel_word},
         name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
-        tokens::{Piece, Token, is_one_of},
+        tokens::{Piece, Token, is_one_of, word_at},
     },
     ClauseReader, is_permission,
 };
@@ -63,12 +63,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let clause = self.clause;
         let mut marks = clause.windows(MARK.len());
         let is_mark = |part: &[Token<'a>]| part.iter().map(|token| token.what).eq(MARK);
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let open = clause.iter().rposition(|token| token.what == Piece::Open);
         let Some(open) = open.filter(|_| marks.any(is_mark)) else { return };
         let has_ids = clause[..open].iter().any(|token| matches!(token.what, Piece::Id(_)));
-        let says_parallel = clause[..open].iter().any(is_parallel);
+        let says_parallel = clause[..open].iter().any(is_parallel_token);
         let tasks = self.bracketed_tasks(open).filter(|_| says_parallel && !has_ids);
         self.stated.parallel_marked.extend(tasks);
     }
@@ -76,7 +74,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether nothing but an explanation follows, which names no task and says nothing about order.
     fn ends_plainly(&self, at: usize) -> bool {
         (at..self.clause.len()).all(|at| match self.clause[at].what {
-            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            Piece::Word(_) => self.keyword_at(at).is_none(),
             Piece::Id(_) | Piece::Arrow(_) => false,
             _ => true,
         })
@@ -161,9 +159,9 @@ impl<'a> ClauseReader<'_, 'a> {
             return false;
         }
         // "US1 tasks can be parallelized by platform" does not say it of all of them.
-        let goes_on = matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        let goes_on = word_at(self.clause, at + 1).is_some();
         let phase = (name.clone(), *place);
-        let keyword = self.clause.get(at + 1).and_then(|_| keyword_at(self.clause, at + 1, self.voice));
+        let keyword = self.clause.get(at + 1).and_then(|_| self.keyword_at(at + 1));
         if goes_on && keyword.is_none() {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, is_parallel_token, keyword_at},
         name_reader::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
@@ -68,10 +68,8 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "All tasks marked [P] can run in parallel (T002-T008, T009-T010 sequential)": only the last tasks run one after the other.
     fn note_exception(&mut self, open: usize, inner: &[Token<'a>], list: &List<'a>) -> bool {
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let is_sequential = matches!(inner[list.end..], [Token { what: Piece::Word(word), .. }] if word.to_ascii_lowercase().starts_with("sequential"));
-        let says_parallel = self.clause[..open].iter().any(is_parallel);
+        let says_parallel = self.clause[..open].iter().any(is_parallel_token);
         let Some((last, [_, ..])) = list.members.split_last() else { return false };
         let is_meant = is_sequential && says_parallel && list.is_comma_list;
         if is_meant && list.members.iter().all(is_of_tasks) {
@@ -83,11 +81,9 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US2 - Browse (depends on US1)": where an item says nothing else about order, the brackets that end it are what it says.
     fn is_predicate(&self, open: usize, end: usize) -> bool {
-        let says_order = |at: usize| self.is_arrow(at) || keyword_at(self.clause, at, self.voice).is_some();
+        let says_order = |at: usize| self.is_arrow(at) || self.keyword_at(at).is_some();
         // The arrow of "├─→ Phase 7: US5 (depends on US4)" is drawn to the line and says nothing of its own.
-        let is_name =
-            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
-        let start = self.clause[..open].iter().position(is_name).unwrap_or_default();
+        let start = self.clause[..open].iter().position(Token::is_name).unwrap_or_default();
         !self.is_remark
             && end == self.clause.len()
             && self.subject.is_some()

@@ -77,7 +77,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let open = self.clause.iter().position(|token| token.what == Piece::Open);
         let clause = &self.clause[..open.unwrap_or(self.clause.len())];
         let is_open = |token: &Token<'_>| match token.what {
-            Piece::Word(word) => has_any(std::slice::from_ref(token), &OPEN) || is_parallel_word(word),
+            Piece::Word(word) => token.is_word(&OPEN) || is_parallel_word(word),
             piece => matches!(piece, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_) | Piece::Arrow(_)),
         };
         // "in order", "in strict order".

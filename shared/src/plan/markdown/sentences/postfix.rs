@@ -4,7 +4,7 @@ use super::{
     super::{
         keywords::{Keyword, is_wish},
         name_reader::List,
-        tokens::Piece,
+        tokens::{Piece, piece_at},
     },
     ClauseReader, Force, OrderClaim,
 };
@@ -23,7 +23,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.last = self.last_but_one.take().map(|list| List { end: keyword.end, ..list });
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         // `T008はT007に依存しない`.
-        let is_denied = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.starts_with("しな") || word.starts_with("せず"));
+        let is_denied = matches!(piece_at(self.clause, keyword.end), Some(Piece::Word(word)) if word.starts_with("しな") || word.starts_with("せず"));
         if let Some(who) = subject.clone().filter(|_| is_denied) {
             self.stated.denied.push((who.clone(), object.members.clone()));
             self.stated.unrelated.push((who, object.members));

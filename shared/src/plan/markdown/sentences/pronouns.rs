@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied, keyword_at},
-        name_reader::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, same_names},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, word_at},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,
 };
@@ -20,10 +20,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// sentence before is about, "concurrently with the backend (T013, T018)" what is in the brackets.
     pub(super) fn implied_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 5;
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word,
-            _ => "",
-        };
+        let word = |at: usize| word_at(self.clause, at).unwrap_or_default();
         // "T003 depends on both", but not "… on both the page and the form".
         let is_whole = word(keyword.end + 1).is_empty() && keyword.sense == Sense::Waits;
         let meant = self.meant_by_pronoun(keyword.end + 1);
@@ -38,9 +35,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         // "… with CI/CD (T030-T034)".
         let is_plus = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Plus);
-        let is_plain = |at: &usize| {
-            is_plus(*at) || !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none()
-        };
+        let is_plain = |at: &usize| is_plus(*at) || !word(*at).is_empty() && self.keyword_at(*at).is_none();
         let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
         let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
         let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
@@ -112,10 +107,7 @@ impl<'a> ClauseReader<'_, 'a> {
             "depend", "depends", "extend", "extends", "need", "needs", "require", "requires", "reuse",
             "reuses", "build", "builds",
         ];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| lower_word_at(self.clause, at);
         let is_relative =
             at.checked_sub(1).is_some_and(|before| matches!(word(before).as_str(), "which" | "that"));
         let end = list.end + 1 + usize::from(matches!(word(list.end + 1).as_str(), "on" | "upon"));
@@ -178,14 +170,11 @@ impl<'a> ClauseReader<'_, 'a> {
             "concluído", "terminée", "terminé", "abgeschlossen", "ukończona", "zakończona",
         ];
         let behind = &self.clause[list.end..];
-        let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));
+        let is_must = behind.first().is_some_and(|first| first.is_word(&MUST));
         let is_done = has_any(&behind[..behind.len().min(SHORTLY)], &DONE);
         // "… must be complete before T010" tells what waits.
-        let has_keyword =
-            (list.end..self.clause.len()).any(|at| keyword_at(self.clause, at, self.voice).is_some());
-        let is_same = topic.is_some_and(|topic| {
-            topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
-        });
+        let has_keyword = (list.end..self.clause.len()).any(|at| self.keyword_at(at).is_some());
+        let is_same = topic.is_some_and(|topic| same_names(topic, &list.members));
         if !is_must || !is_done || has_keyword || is_same || self.voice == ClauseVoice::Task || self.is_remark
         {
             return;

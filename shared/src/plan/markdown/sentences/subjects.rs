@@ -86,7 +86,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 // The bracket of "services (T002) before endpoints".
                 let is_between = |token: &Token<'_>| {
                     matches!(token.what, Piece::Word("both" | "all" | "each") | Piece::Close)
-                        || is_of_tasks && has_any(std::slice::from_ref(token), &AUXILIARIES)
+                        || is_of_tasks && token.is_word(&AUXILIARIES)
                 };
                 list.end <= at && between.len() <= MAX_WORDS_BETWEEN && between.iter().all(is_between)
             }
