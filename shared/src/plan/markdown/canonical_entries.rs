@@ -1,4 +1,5 @@
-//! From an outline to the tasks of a file: which form its tasks have, and which entries speak of the same one.
+//! From the outline of a file to its tasks: decides which entries are tasks, and joins those that speak of the same one. Of a heading
+//! "### T001: Add the table" and a box "- [ ] T001 Add the table", one becomes the canonical entry and takes over what the other says.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

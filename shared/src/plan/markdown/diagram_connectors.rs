@@ -1,4 +1,5 @@
-//! The lines of a drawing, followed from name to name: forks, joints, corners and boxes, in any direction.
+//! From the characters of a diagram to connectors between its names: `A ──► B` on one line is left to the reader of sentences; forks,
+//! joints, corners and boxes that lead from line to line are followed here, in any direction.
 //!
 //! Names are spans of columns, and every character of a line leads to some of its four neighbours. What is connected
 //! is one connector. It leads from the names above it and on its left to those below it and on its right, unless an arrow

@@ -1,4 +1,5 @@
-//! Dependencies in code fences: trees of ASCII or box characters, Mermaid's flowcharts, and waves as JSON.
+//! From a code fence to dependencies: trees of ASCII or box characters (`T001` above `├── T002`), Mermaid's flowcharts (`A --> B`), and
+//! waves as JSON.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Tasks as written in the file, how the outline meets them (items with boxes, with ids only, rows of tables, steps of prose),
-//! and lines that only look like tasks.
+//! From lines to entries, which may become tasks: `- [ ] T001 Add the table` (a box), `- T001 Add it` (an id only), rows of tables, and
+//! steps of prose. Also the lines that only look like tasks.
 
 use super::{
     Offset,

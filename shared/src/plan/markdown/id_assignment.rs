@@ -1,5 +1,5 @@
-//! Ids and names that a file does not write as such: which of its numbers and letters are ids, ids for boxes that have none,
-//! ids of phases, and names of tasks on one line.
+//! Ids that a file does not write as such: finds out which of its numbers and letters are ids ("A1", "1."), and makes ids for boxes and
+//! phases that have none: "- [ ] Add the table" becomes `add-the-table`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use crate::{
     plan::{Edit, PlanError, text::SpecFile},
 };
 
-/// Names sections. Ids that tasks have are taken, also when they differ only in case.
+/// The ids that are in use, and new ones beside them. Ids that differ only in case are the same.
 #[derive(Debug, Default)]
 pub(super) struct UniqueIds {
     used: HashSet<String>,
@@ -25,7 +25,7 @@ pub(super) struct UniqueIds {
 }
 
 impl UniqueIds {
-    /// Names beside some that are taken.
+    /// Starts with some ids in use.
     pub(super) fn with_taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
         let ids: Vec<&TaskId> = ids.collect();
         Self { used: ids.into_iter().map(TaskId::folded).collect(), next: HashMap::new() }

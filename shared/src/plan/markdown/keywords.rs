@@ -2,7 +2,7 @@
 
 use super::tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at};
 
-/// Where a sentence stands.
+/// Where a sentence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClauseVoice {
     /// In a task, about itself.

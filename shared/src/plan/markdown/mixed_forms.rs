@@ -1,4 +1,5 @@
-//! Tasks in another form than most of their file: rows and items without boxes, and numbers beside ids with letters.
+//! Tasks in another form than most of their file: a row "| T009 | Add the page |" or an item "- T009 Add the page" beside boxes, and
+//! numbers beside ids with letters.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Tasks, phases and stories as sentences name them, and the nodes that they stand for.
+//! From tokens to the names of tasks, phases and stories: "T001-T003 and Phase 2" is a list of a range and a phase.
 
 pub(super) use super::names::{List, Name, PlacedName, is_of_tasks, same_names};
 use super::{

@@ -1,4 +1,4 @@
-//! Names of tasks, phases and stories in sentences, and lists of them.
+//! The names of tasks, phases and stories that sentences use, and lists of them.
 
 use super::{
     Offset,

@@ -1,4 +1,4 @@
-//! Builds the outline of a file, line by line.
+//! From lines to an outline: puts each line into its section and its task.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -46,7 +46,7 @@ pub(super) struct Builder<'f, 'a> {
     is_after_blank: bool,
     /// Ids made for boxes that have none.
     pub(super) virtual_names: UniqueIds,
-    /// What stands between the last task and here.
+    /// The text between the last task and here.
     pub(super) lead: ListIntro,
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
@@ -196,7 +196,7 @@ impl<'a> Builder<'_, 'a> {
         Some(entry)
     }
 
-    /// What stands after a box, if it has an id.
+    /// The text after a box, if it has an id.
     pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
         let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
         TaskLine::parse(rest)

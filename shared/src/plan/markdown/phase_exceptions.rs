@@ -1,5 +1,5 @@
-//! Tasks that do not wait for all that their phases wait for: they run at any time, or beside a phase that comes before their own, as
-//! "T009 can run in parallel with Phases 3-7" says.
+//! Tasks that do not wait for all that their phases wait for: they run at any time, or in parallel with a phase before their own, as
+//! "T009 can run in parallel with Phases 3-7" says. What such a phase waits for is handed down to its other tasks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What headings and labels of a plan without boxes say about the lists below them.
+//! From headings and labels of a plan without boxes to the meaning of the lists below them: "Tasks" lists work, "Risks" does not.
 
 use super::{
     section::{is_step, phase_label, without_brackets},

@@ -1,4 +1,5 @@
-//! Lines that begin with an id like those of the tasks and were not read as tasks: no task is dropped without a word.
+//! Lines that begin with an id like those of the tasks and were not read as tasks, as "T009: Add the page" without a box: they are
+//! reported, so that no task is lost unnoticed.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -83,7 +84,7 @@ fn covered_lines(count: usize, ranges: impl Iterator<Item = std::ops::Range<usiz
     let mut covered = vec![false; count];
     let mut end = 0;
     for range in ranges {
-        // Ranges stand in the order of the file, so each line is looked at once.
+        // Ranges are in the order of the file, so each line is looked at once.
         (range.start.max(end)..range.end).for_each(|at| covered[at] = true);
         end = end.max(range.end);
     }

@@ -1,4 +1,4 @@
-//! Prose as tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
+//! From prose to tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
 
 use super::{Offset, PlanLine, ids, lines::LineKind};
 

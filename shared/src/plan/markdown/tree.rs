@@ -1,4 +1,4 @@
-//! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
+//! From canonical entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
 use std::collections::{HashMap, HashSet};
 
@@ -250,7 +250,7 @@ impl TreeBuilder<'_, '_> {
         self.outline.chain(section)
     }
 
-    /// For each section, how many tasks stand right in it, and how many in it and below.
+    /// For each section, how many tasks are directly in it, and how many in it and below.
     fn task_counts(&self) -> (Vec<usize>, Vec<usize>) {
         let mut direct = vec![0; self.outline.sections.len()];
         for (at, entry) in self.tasks() {

@@ -1,4 +1,4 @@
-//! Which way arrows point: `T001 → T002` means "then" for most people and "needs" for some.
+//! From arrows to edges: `T001 → T002` means "then" for most people and "needs" for some, so the arrows of a section vote.
 
 use std::collections::HashSet;
 

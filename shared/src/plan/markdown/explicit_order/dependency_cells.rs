@@ -1,4 +1,4 @@
-//! Tables with a column of dependencies, such as "Depends on", "Blocks" or "Can parallel with".
+//! From cells of tables to edges: "| T002 | Add the page | T001 |" with a column "Depends on", "Blocks" or "Can parallel with".
 
 use super::{
     super::{

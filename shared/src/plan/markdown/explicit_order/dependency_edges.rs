@@ -1,4 +1,4 @@
-//! From statements to edges: names become nodes, and what waits for what, or need not wait, is noted.
+//! From claims of sentences to edges between nodes: "T005 depends on T001-T003" becomes three edges.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +19,7 @@ use crate::{name::TaskId, plan::assemble::SourcePlace};
 const NO_PLACE: usize = usize::MAX;
 
 impl PageReader<'_, '_, '_> {
-    /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
+    /// Two lists of which no member needs to wait for one of the other; an empty one means the phase itself.
     pub(super) fn unrelated(
         &mut self,
         who: &[PlacedName<'_>],
@@ -155,7 +155,7 @@ impl PageReader<'_, '_, '_> {
         }
     }
 
-    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, whatever a sentence about many says.
+    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, even if a sentence about many tasks says so.
     pub(super) fn make_tasks_parallel(&mut self, tasks: &[usize]) {
         if !self.mixes_tests(tasks) {
             self.make_pairs_parallel(tasks);

@@ -27,7 +27,7 @@ use crate::plan::{
     precedence::Precedence,
 };
 
-/// More statements than this are refused: a plan that no one can have written must not take all memory.
+/// More statements than this are refused: an absurd plan must not take all memory.
 const MOST_EDGES: usize = 500_000;
 
 /// More pairs than this that may run in parallel are not noted: waiting is the safe answer.

@@ -1,5 +1,5 @@
-//! What a page states about its order: sentences in tasks and phases, cells of tables, sections that list
-//! dependencies, drawings and waves.
+//! From a page to what it states about its order: reads sentences in tasks and phases, cells of tables, sections that list dependencies,
+//! diagrams and waves.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ pub(super) struct PageReader<'r, 'f, 'a> {
     pub(super) statements: &'r mut Statements,
     /// Phases that wait only for some tasks of others, as the item says that is being read.
     pub(super) narrowed: HashSet<(usize, usize)>,
-    /// The phase in which a sentence stands, and those of which it speaks.
+    /// The phase that a sentence is in, and those that it names.
     pub(super) near: [Vec<usize>; 2],
     /// Whether tasks or phases have sections "Dependencies" of their own.
     pub(super) has_own_lists: bool,

@@ -1,4 +1,4 @@
-//! Tasks by their titles: "Dependencies: Intro Module", "Text, JSON and CSV output can be written in parallel".
+//! From titles to edges: "Dependencies: Intro Module", "Text, JSON and CSV output can be written in parallel".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Waves: lists and tables that tell what runs first, what runs then, and so on.
+//! From waves to edges: each wave of a list or table, as "| Wave 2 | T003, T004 |", waits for the one before it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! How tasks run, as sentences say it: at once, one after the other.
+//! From adverbs to the way in which tasks run: "T008-T011 run sequentially", "T012 and T013 can run in parallel".
 
 use super::{
     super::{

@@ -1,5 +1,5 @@
-//! Sentences that say less than their keyword: they leave open what comes first, speak of a part or a thing, or name what the
-//! plan does not know.
+//! Clauses that say less than their keyword: they leave open what comes first ("after US1 or in parallel"), speak of a part ("route
+//! integration depends on US1"), or name what the plan does not know ("the parser depends on the schema").
 
 use super::{
     super::{

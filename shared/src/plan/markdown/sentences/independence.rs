@@ -1,5 +1,5 @@
-//! What waits for nothing or for nothing else, as sentences say it: "no dependencies", "can start immediately", "fully independent", "can
-//! run at any time", "depends only on Phase 2".
+//! From clauses to what waits for nothing, or for nothing else: "no dependencies", "can start immediately", "can run at any time",
+//! "depends only on Phase 2".
 
 use super::{
     super::{
@@ -119,7 +119,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// Where "anytime", "any time" or "any point" stands, and where it ends.
+    /// Where "anytime", "any time" or "any point" is, and where it ends.
     fn any_time(&self) -> Option<(usize, usize)> {
         const CJK: [&str; 3] = ["随时", "隨時", "いつでも"];
         let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);

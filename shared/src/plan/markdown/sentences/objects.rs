@@ -1,4 +1,4 @@
-//! What a keyword speaks of: the list after it, also in brackets, in other words or by bare numbers.
+//! The object of a keyword: in "T005 depends on T001 and T002" the list after it; also in brackets, in other words or by bare numbers.
 
 use super::{
     super::{

@@ -1,5 +1,5 @@
-//! Who runs in parallel with whom, as labels and sentences about whole phases say it: "Parallel group 1: T001, T002", "All setup tasks can run
-//! in parallel".
+//! From labels and sentences about whole phases to what runs in parallel: "Parallel group 1: T001, T002", "All setup tasks can run in
+//! parallel".
 
 use super::{
     super::{

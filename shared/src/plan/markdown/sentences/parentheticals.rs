@@ -1,4 +1,5 @@
-//! What is in brackets: names of what was said before, remarks, and at the end of an item what the item says.
+//! Text in brackets: names of what was mentioned before ("Models (T001)"), remarks, and at the end of an item its predicate ("US2
+//! (depends on US1)").
 
 use super::{
     super::{

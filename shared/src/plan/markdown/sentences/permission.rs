@@ -19,13 +19,13 @@ pub(super) fn is_modal(token: &Token<'_>) -> bool {
     token.is_word(&MODALS)
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks after a
+/// Whether a list and "parallel" are joined only by words like "can run in": what may be done with the tasks after a
 /// word that permits it, and before that a few words that tell what they are.
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     /// How many words may tell what the tasks are, and what may be done with them: "T001-T005 for the first page can be picked up in
     /// parallel".
     const MOST_WORDS: usize = 6;
-    /// What stands between them where nothing permits it in words.
+    /// The words between them where nothing permits it.
     const WORDS: &[&str] = &[
         "start", "safe", "to", "son", "são", "sont", "sono", "sind", "begin", "proceed", "tasks", "tests",
         "all", "both", "run", "runs", "be", "execute", "executed", "done", "written", "developed", "worked",

@@ -73,7 +73,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || self.is_remark {
             return;
         }
-        // What stands in brackets only explains it.
+        // The text in brackets only explains it.
         let open = self.clause.iter().position(|token| token.what == Piece::Open);
         let clause = &self.clause[..open.unwrap_or(self.clause.len())];
         let is_open = |token: &Token<'_>| match token.what {

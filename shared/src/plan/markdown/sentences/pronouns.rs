@@ -1,4 +1,4 @@
-//! What is named by other words: "both", "them", "each other", "tests".
+//! What is named by other words: "both", "them", "each other", "the other tasks of Phase 3", "tests".
 
 use super::{
     super::{

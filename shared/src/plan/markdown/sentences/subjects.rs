@@ -1,4 +1,4 @@
-//! What a sentence is about: the names before a colon, in brackets or right before a keyword.
+//! The subject of a clause: the names before a colon, in brackets or right before a keyword, as in "US2: depends on US1".
 
 use super::{
     super::{
@@ -14,7 +14,7 @@ const AUXILIARIES: [&str; 10] =
     ["should", "must", "can", "may", "will", "need", "to", "only", "also", "start"];
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
+    /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what comes before the colon.
     pub(super) fn topic(&self, topic: &mut Option<Vec<PlacedName<'a>>>) {
         if topic.is_some() || self.voice.is_own() {
             return;
@@ -46,7 +46,7 @@ impl<'a> ClauseReader<'_, 'a> {
         Some((Name::Node(node), head.first()?.at))
     }
 
-    /// "Types (T016) and API (T017) before pages": what stands in several brackets right before a keyword is one list.
+    /// "Types (T016) and API (T017) before pages": the text in several brackets right before a keyword is one list.
     pub(super) fn join_named(&mut self, at: usize) {
         const SHORTLY: usize = 40;
         let named = std::mem::take(&mut self.named);
@@ -101,7 +101,7 @@ impl<'a> ClauseReader<'_, 'a> {
         subject
     }
 
-    /// In "T003 depends on T002, which depends on T001" the second is about what stands before "which".
+    /// In "T003 depends on T002, which depends on T001" the second is about what comes before "which".
     fn named_before_which(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
         let which = at.checked_sub(1).filter(|at| has_any(&self.clause[*at..=*at], &["which", "that"]))?;
         let is_comma = |at: &usize| self.clause[*at].what == Piece::Comma;
