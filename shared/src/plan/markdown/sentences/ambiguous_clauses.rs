@@ -92,7 +92,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let has =
             |list: &[PlacedName<'a>], name: &PlacedName<'a>| list.iter().any(|(other, _)| *other == name.0);
         let is_denied = |(who, others): &(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)| {
-            same_names(who, &topic) && object.iter().all(|name| has(others, name))
+            same_names(who, topic) && object.iter().all(|name| has(others, name))
         };
         keyword.sense == Sense::Waits
             && self.voice == ClauseVoice::Section
