@@ -1,15 +1,15 @@
-//! Tasks as written in the file, how the outline meets them (items with boxes, with ids only, rows of tables, steps of prose),
-//! and lines that only look like tasks.
+//! From lines to entries, which may become tasks: `- [ ] T001 Add the table` (a box), `- T001 Add it` (an id only), rows of tables, and
+//! steps of prose. Also the lines that only look like tasks.
 
 use super::{
     Offset,
-    asides::is_summary,
+    id_assignment::{FamilyIds, virtual_id},
     ids,
-    naming::{FamilyIds, virtual_id},
     outline_builder::Builder,
     prose::{ProseTask, tick_at},
     table,
     task_line::{Checkbox, TaskLine, is_starred},
+    taskless_sections::is_summary,
 };
 use crate::{name::TaskId, plan::Mark, process::shell_word, words::words};
 
@@ -50,7 +50,7 @@ pub(super) struct TaskEntry {
     /// Boxes without an id that belong to it: how many are ticked, how many there are.
     pub(super) steps: (usize, usize),
     /// What is between it and the task before it.
-    pub(super) lead: Lead,
+    pub(super) lead: ListIntro,
     /// Whether its id is made from its text.
     pub(super) is_unnamed: bool,
     /// What its heading calls it, where a field below that tells its id.
@@ -63,7 +63,7 @@ pub(super) struct TaskEntry {
 
 /// What introduces a list of boxes without ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Lead {
+pub(super) enum ListIntro {
     #[default]
     None,
     /// A paragraph.
@@ -87,7 +87,7 @@ impl TaskEntry {
             section: None,
             parent: None,
             steps: (0, 0),
-            lead: Lead::None,
+            lead: ListIntro::None,
             is_unnamed: form == Form::Plain,
             written: None,
             phase_label: None,
@@ -107,7 +107,7 @@ impl TaskEntry {
     }
 
     /// Adds a line to what is said about it.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(super) fn append_line(&mut self, line: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -228,7 +228,7 @@ impl<'a> Builder<'_, 'a> {
         let steps = &mut self.outline.entries[owner].steps;
         *steps = (steps.0 + usize::from(mark.is_settled()), steps.1 + 1);
         self.outline.unread.push((line.at, None, Why::Step));
-        self.say(at, line.text.trim_end());
+        self.append_to_task(at, line.text.trim_end());
     }
 
     fn plain_box(&mut self, at: usize, mark: &'a str, rest: &'a str, column: usize) {
@@ -269,7 +269,7 @@ impl<'a> Builder<'_, 'a> {
     /// A step of a plan that has neither boxes nor ids.
     pub(super) fn prose_item(&mut self, at: usize, column: usize, task: &ProseTask) {
         let line = self.lines[at];
-        self.leave();
+        self.close_open_items();
         let text = tick_at(line.content()).map_or(line.content(), |(_, rest)| rest);
         let form = if task.number.is_some() { Form::Bullet } else { Form::Plain };
         if let Some(entry) = self.prose_entry(form, at, TaskLine::plain(text), task) {
@@ -319,8 +319,8 @@ impl<'a> Builder<'_, 'a> {
             let entry = &mut self.outline.entries[entry];
             (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);
             entry.phase_label = row.is_phase.then(|| entry.id.as_str().to_lowercase());
-            entry.say("");
-            entry.say(&row.text);
+            entry.append_line("");
+            entry.append_line(&row.text);
         }
     }
 
@@ -334,7 +334,7 @@ impl<'a> Builder<'_, 'a> {
                 return None;
             }
         };
-        self.lead = Lead::None;
+        self.lead = ListIntro::None;
         let mut entry = TaskEntry::new(form, id, head, line.offset_of(line.content()));
         entry.lines = at..at + 1;
         entry.section = self.section;

@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PlanLine, ids,
+    PlanLine,
+    id_assignment::{id_shape, speaks_of_tasks},
+    ids,
     lines::LineKind,
-    naming::{id_shape, speaks_of_tasks},
     section::{begins_with_story, phase_label},
     table::property,
     task_line::{TaskLine, checkbox},
@@ -35,11 +36,11 @@ struct Candidate<'a> {
     titled: Option<&'a str>,
     /// The id in a field below it.
     field: Option<&'a str>,
-    /// Whether it stands in a phase or in a section about tasks.
+    /// Whether it is in a phase or in a section about tasks.
     is_among_tasks: bool,
     /// Whether a field below it names dependencies.
     has_needs: bool,
-    /// Whether a box with an id stands below it. Then the boxes are the tasks.
+    /// Whether a box with an id is below it. Then the boxes are the tasks.
     has_boxes: bool,
 }
 
@@ -122,7 +123,7 @@ fn letters(id: &str) -> &str {
 }
 
 fn candidates<'a>(lines: &[PlanLine<'a>]) -> Vec<Candidate<'a>> {
-    /// How far below a heading its fields may stand.
+    /// How far below a heading its fields may be.
     const FAR: usize = 40;
     let (mut found, mut tasks_level): (Vec<Candidate<'a>>, Option<usize>) = (Vec::new(), None);
     // The open headings, innermost last, and whether the last one is that of the lines that follow.
@@ -156,7 +157,7 @@ fn candidates<'a>(lines: &[PlanLine<'a>]) -> Vec<Candidate<'a>> {
                 tasks_level = tasks_level.or(Some(level).filter(|_| holds_tasks));
             }
             LineKind::Item(_) | LineKind::Text | LineKind::Quote | LineKind::Row => {
-                // Most boxes stand below phases, and need not be looked at.
+                // Most boxes are below phases, and need not be looked at.
                 let boxed = Some(line).filter(|_| !open.is_empty()).and_then(|line| checkbox(line.content()));
                 if boxed.is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) {
                     open.drain(..).for_each(|own| found[own].has_boxes = true);
@@ -217,7 +218,7 @@ fn names_needs(label: &str) -> bool {
     STARTS.iter().any(|start| label.starts_with(start))
 }
 
-/// The id that a field holds, if nothing but a remark stands after it.
+/// The id that a field holds, if nothing but a remark comes after it.
 fn id_of(value: &str) -> Option<&str> {
     let id = ids::lettered(value).or_else(|| ids::named(value)).or_else(|| ids::series(value));
     let id = id.or_else(|| ids::numeric(value).filter(|id| id.contains('.')))?;

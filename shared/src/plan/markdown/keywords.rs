@@ -1,8 +1,8 @@
 //! The words that say that something waits: "depends on", "after", "blocks", and the words that deny it.
 
-use super::tokens::{Piece, Token, is_one_of, is_word_at};
+use super::tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at};
 
-/// Where a sentence stands.
+/// Where a sentence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClauseVoice {
     /// In a task, about itself.
@@ -142,7 +142,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     let is_unclear = match lower {
         "until" => !is_until(clause, at, voice),
         "when" => !is_when(clause, at),
-        "follow" | "following" => !is_name(clause.get(at + 1)),
+        "follow" | "following" => !clause.get(at + 1).is_some_and(Token::is_name),
         "requisitos" => !is_prerequisite(clause, at),
         _ => false,
     };
@@ -150,7 +150,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         return None;
     }
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
-    let next = NextToken { is_label, is_name: is_name(clause.get(at + 1)) };
+    let next = NextToken { is_label, is_name: clause.get(at + 1).is_some_and(Token::is_name) };
     let (sense, reach, len, is_certain) = words(lower, voice, &follows, next)?;
     // "US2 must not start before US1 is done".
     let sense = match sense {
@@ -198,9 +198,10 @@ fn words(
         "depends" | "depend" if follows(&["only"]) => (Waits, Far, 2, true),
         "depends" if is_named => (Waits, Near, 1, true),
         "depends-on" | "blocked-by" => (Waits, Far, 1, true),
-        "builds" | "build" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
+        "builds" | "build" | "relies" | "rely" if is_section && follows(&["on", "upon"]) => {
+            (Waits, Near, 2, false)
+        }
         "sequential" | "sequentially" if follows(&["with"]) => (Sequential, Near, 2, false),
-        "relies" | "rely" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "gated" if follows(&["by", "on", "behind"]) => (Waits, Near, 2, false),
         "depende" | "dependen" | "dépend" | "dépendent"
             if follows(&["de", "del", "do", "da", "des", "du", "d"]) =>
@@ -219,7 +220,7 @@ fn words(
         }
         "po" if is_section => (Waits, reach, 1, false),
         "una" | "uma" | "une" if is_section && follows(&["vez", "fois"]) => (Waits, reach, 2, false),
-        "hängt" | "hängen" if follows(&["von"]) => (Waits, Far, 2, true),
+        "hängt" | "hängen" | "abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "wartet" | "warten" | "baut" | "bauen" if is_section && follows(&["auf"]) => (Waits, Near, 2, false),
         "precisa" | "precisam" if is_section && follows(&["de", "da", "do"]) => (Waits, Near, 2, false),
         "esperar" | "espera" if is_section && follows(&["a", "por"]) => (Waits, Near, 2, false),
@@ -248,7 +249,6 @@ fn words(
         "blockiert" | "blockieren" | "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує"
         | "bloqueia" | "bloqueiam" | "bloquea" | "bloquean" => (Blocks, Near, 1, false),
         "相依於" | "相依于" => (Waits, Far, 1, true),
-        "abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
         // "edited once per story" counts.
@@ -289,18 +289,17 @@ fn words(
         "then" if is_section => (Then, Near, 1, false),
         "finally" | "lastly" if is_section && is_named => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to", "zu", "zur", "zum", "mit"]) => (Unrelated, Near, 2, false),
-        "parallelize" | "parallelise" | "parallelized" | "parallelised" if follows(&["with"]) => {
-            (Unrelated, Near, 2, false)
-        }
         "parallèle" if follows(&["avec", "de", "des"]) => (Unrelated, Near, 2, false),
         "paralelo" if follows(&["com", "con", "a", "ao"]) => (Unrelated, Near, 2, false),
-        "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
-        "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
+        "independent" | "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "while" if is_section => (Unrelated, Near, 1, false),
         "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" | "不相依" => {
             (Unrelated, Near, 1, false)
         }
-        "concurrently" | "concurrent" | "together" | "simultaneously" | "side" if follows(&["with"]) => {
+        "concurrently" | "concurrent" | "together" | "simultaneously" | "side" | "parallelize"
+        | "parallelise" | "parallelized" | "parallelised"
+            if follows(&["with"]) =>
+        {
             (Unrelated, Near, 2, false)
         }
         "time" if follows(&["as"]) => (Unrelated, Near, 2, false),
@@ -308,14 +307,9 @@ fn words(
     })
 }
 
-fn is_name(token: Option<&Token<'_>>) -> bool {
-    matches!(token.map(|token| token.what), Some(Piece::Id(_) | Piece::Phase(_) | Piece::Story(_)))
-}
-
 /// Whether one of some words is among tokens.
 pub(super) fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
-    let is_among = |word: &str| is_one_of(word, words);
-    tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
+    tokens.iter().any(|token| token.is_word(words))
 }
 
 /// The "until" of "do not start US3 until T006 is done" and "US3 is blocked until T006 is done".
@@ -323,7 +317,7 @@ fn is_until(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> bool {
     const SHORTLY: usize = 6;
     const STOPS: [&str; 8] = ["not", "don", "never", "cannot", "t", "blocked", "wait", "waits"];
     let near = &clause[at.saturating_sub(SHORTLY)..at];
-    (voice == ClauseVoice::Phase || near.iter().any(|token| is_name(Some(token)))) && has_any(near, &STOPS)
+    (voice == ClauseVoice::Phase || near.iter().any(Token::is_name)) && has_any(near, &STOPS)
 }
 
 /// The "requisitos" of "Pré-requisitos: 1.1" and "Requisitos: T001". In "Requisitos: 2.4, 8.1" the numbers are those of requirements,
@@ -339,7 +333,7 @@ fn is_when(clause: &[Token<'_>], at: usize) -> bool {
     const DONE: [&str; 8] =
         ["complete", "completed", "completes", "done", "finished", "finishes", "ready", "merged"];
     let near = &clause[at + 1..clause.len().min(at + 1 + SHORTLY)];
-    near.iter().take(3).any(|token| is_name(Some(token))) && has_any(near, &DONE)
+    near.iter().take(3).any(Token::is_name) && has_any(near, &DONE)
 }
 
 /// Whether something is not allowed before a position: "must not start before". "need not be done before" allows it.
@@ -356,9 +350,8 @@ pub(super) fn is_permitted_before(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 4;
     let near = &clause[at.saturating_sub(SHORTLY)..at];
     // "T001 and T002 can run in parallel before T003" permits only the parallel work.
-    let is_parallel = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
     let is_can = has_any(near, &["can", "may", "could"]) && !has_any(near, &["not", "only", "must"]);
-    is_word_at(clause, at, &["before"]) && is_can && !near.iter().any(is_parallel)
+    is_word_at(clause, at, &["before"]) && is_can && !near.iter().any(is_parallel_token)
 }
 
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
@@ -388,10 +381,7 @@ pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
         "also", "and", "but", "it", "this", "that", "which", "still", "only", "story", "phase", "task",
         "then", "first", "stories", "phases", "tasks", "work", "implementation", "really",
     ];
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-        _ => String::new(),
-    };
+    let word = |at: usize| lower_word_at(clause, at);
     let is_need = matches!(word(at).as_str(), "need" | "needs" | "require" | "requires");
     let before = at.checked_sub(1).map(word).unwrap_or_default();
     is_need
@@ -434,6 +424,11 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
     }
     let lower = word.to_lowercase();
     STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
+}
+
+/// Whether a token is a word that says that things run at the same time.
+pub(super) fn is_parallel_token(token: &Token<'_>) -> bool {
+    token.word().is_some_and(is_parallel_word)
 }
 
 /// Whether a word says that things have nothing to do with each other, in the languages that people use.

@@ -7,54 +7,54 @@
 //! four columns and a table without its rule are other blocks than their authors mean. Every line keeps its offset, so
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 
-mod asides;
+mod canonical_entries;
 mod default_order;
-mod drawings;
+mod diagram_connectors;
+mod diagrams;
 mod entry;
+mod explicit_order;
 mod heading_ids;
+mod id_assignment;
 mod ids;
 mod keywords;
 mod lines;
-mod listed;
-mod lookalikes;
-mod mentions;
+mod mixed_forms;
+mod name_reader;
 mod names;
-mod naming;
 mod node_index;
 mod node_parents;
 mod outline;
 mod outline_builder;
 mod parallel_sections;
 mod paths;
+mod phase_exceptions;
 mod prose;
 mod prose_titles;
-mod release;
 mod section;
 mod sentences;
-mod settle;
-mod stated;
+mod similar_ids;
 mod status;
 mod table;
 mod task_line;
+mod taskless_sections;
 mod tokens;
 mod tree;
-mod wires;
 
 #[cfg(test)]
 mod tests;
 
 pub use entry::Why;
-pub use naming::plan_ids;
+pub use id_assignment::plan_ids;
 
 use self::{
+    canonical_entries::CanonicalEntry,
     default_order::ImpliedRules,
+    id_assignment::UniqueIds,
     lines::{LineKind, PlanLine, Unclosed},
-    naming::Names,
     node_index::NodeIndex,
     node_parents::NodeParents,
     outline::Outline,
     section::HeadingSection,
-    settle::CanonicalEntry,
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
@@ -90,8 +90,9 @@ struct Page<'f, 'a> {
 pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>, Vec<RedProposal>) {
     let mut found = PlanDraft::default();
     let mut pages: Vec<Page<'_, '_>> = files.iter().map(|file| page(*file, &mut found.warnings)).collect();
-    let mut names =
-        Names::taken(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
+    let mut names = UniqueIds::with_taken(
+        pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)),
+    );
     let mut roles: Vec<Role> = Vec::new();
     for page in &mut pages {
         let builder = TreeBuilder { file: page.file, outline: &page.outline, canonical: &page.canonical };
@@ -110,13 +111,16 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         written.for_each(|(entry, id)| known.add_written(entry.written.as_ref(), id.as_ref()));
     }
     let hierarchy = NodeParents::new(&found.drafts, |id| known.position(id));
-    let mut stated = stated::read(&pages, &mut known, &roles, &hierarchy, &mut found);
+    let mut stated = explicit_order::read(&pages, &mut known, &roles, &hierarchy, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     let skips_optional = roles.iter().any(|role| role.is_optional)
-        && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));
+        && pages
+            .iter()
+            .flat_map(|page| &page.lines)
+            .any(|line| taskless_sections::lets_optional_wait(line.text));
     let rules = ImpliedRules { tests_first, skips_optional };
     default_order::add_implied(&mut found.drafts, &roles, &hierarchy, &mut stated, rules);
-    release::release(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
+    phase_exceptions::apply_phase_exceptions(&mut found.drafts, &hierarchy, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)
@@ -132,8 +136,8 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     } else {
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
-    let canonical = settle::settle(file.1, &mut outline);
-    lookalikes::note(&lines, &canonical, &mut outline);
+    let canonical = canonical_entries::find_canonical(file.1, &mut outline);
+    similar_ids::note_similar_ids(&lines, &canonical, &mut outline);
     Page { file, lines, outline, canonical, ids: Vec::new(), sections: Vec::new() }
 }
 

@@ -1,9 +1,9 @@
-//! Names of tasks, phases and stories in sentences, and lists of them.
+//! The names of tasks, phases and stories that sentences use, and lists of them.
 
 use super::{
     Offset,
-    mentions::Mentions,
-    tokens::{Piece, Token, is_phase_word},
+    name_reader::NameReader,
+    tokens::{Piece, Token, is_phase_word, piece_at, word_at},
 };
 
 /// A task, a phase or several of them, as a sentence names them.
@@ -74,7 +74,7 @@ impl<'a> List<'a> {
     }
 }
 
-impl Mentions<'_> {
+impl NameReader<'_> {
     /// "the API phase", "la fase de API": a phase by words that only its title has.
     pub(super) fn phase_called_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
         const MOST_WORDS: usize = 3;
@@ -85,12 +85,9 @@ impl Mentions<'_> {
             "last", "current", "later", "earlier", "other", "another", "one", "a", "an", "per", "all",
             "both", "phase",
         ];
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
+        let word = |at: usize| word_at(clause, at).map(str::to_lowercase);
         let is = |at: usize, words: &[&str]| word(at).is_some_and(|word| words.contains(&word.as_str()));
-        let is_labelled = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Phase(_)));
+        let is_labelled = |at: usize| matches!(piece_at(clause, at), Some(Piece::Phase(_)));
         let names = |start: usize, len: usize| -> Option<usize> {
             let words: Vec<String> = (start..start + len).map(word).collect::<Option<_>>()?;
             let is_name = |word: &String| !NO_NAMES.contains(&word.as_str()) && !is_phase_word(word);
@@ -104,6 +101,11 @@ impl Mentions<'_> {
         let node = names(at, noun).filter(|_| !is_labelled(at + noun + 1))?;
         Some((node, at + noun + 1))
     }
+}
+
+/// Whether two lists name the same, wherever they do.
+pub(super) fn same_names(one: &[PlacedName<'_>], other: &[PlacedName<'_>]) -> bool {
+    one.iter().map(|(name, _)| name).eq(other.iter().map(|(name, _)| name))
 }
 
 /// Whether a name is that of a task or of a range of tasks.

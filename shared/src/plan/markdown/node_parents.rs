@@ -1,4 +1,4 @@
-//! The tree of a plan's nodes: who belongs to whom.
+//! The tree of a plan's nodes by position: parents, children and roots.
 
 use crate::{name::TaskId, plan::assemble::DraftNode};
 

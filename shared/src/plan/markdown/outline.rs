@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::{
     Offset, PlanLine,
-    asides::is_check_list,
-    entry::{Form, Lead, TaskEntry, Why},
-    naming::counted_level,
+    entry::{Form, ListIntro, TaskEntry, Why},
+    id_assignment::counted_level,
     outline_builder::{Reading, outline_with},
     prose::{self, prose_tasks},
     section::{HeadingSection, phase_label},
     table::{Cell, WaveRow},
     task_line::checkbox,
+    taskless_sections::is_check_list,
 };
 use crate::{
     name::TaskId,
@@ -61,13 +61,25 @@ pub(super) struct Block<'a> {
     pub(super) lines: Vec<PlanLine<'a>>,
 }
 
+impl Outline<'_> {
+    /// A section and those around it, innermost first.
+    pub(super) fn chain(&self, section: Option<usize>) -> impl Iterator<Item = usize> {
+        std::iter::successors(section, |at| self.sections[*at].parent)
+    }
+
+    /// A section and those around it but the whole file, innermost first.
+    pub(super) fn sections_around(&self, section: Option<usize>) -> impl Iterator<Item = &HeadingSection> {
+        self.chain(section).map(|at| &self.sections[at]).filter(|section| section.level > 1)
+    }
+}
+
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
 pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outline<'a> {
     let outline = outline_with(file, lines, Reading::default());
     let is_check = |entry: &TaskEntry| {
-        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        let mut chain = outline.chain(entry.section);
         entry.form == Form::Plain
-            && (entry.lead == Lead::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
+            && (entry.lead == ListIntro::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
     };
     // Steps of a numbered list may have boxes below them.
     let steps = prose::steps_with_boxes(lines);
@@ -101,7 +113,7 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outlin
         Reading { reads_numbers: true, counted_level: level, ..Reading::default() },
     );
     let is_in_phase = |entry: &TaskEntry| {
-        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        let mut chain = outline.chain(entry.section);
         chain.any(|at| phase_label(&outline.sections[at].title).is_some())
     };
     // Where a plan has phases, numbers that only count its sections are no tasks.

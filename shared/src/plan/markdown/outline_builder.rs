@@ -1,21 +1,21 @@
-//! Builds the outline of a file, line by line.
+//! From lines to an outline: puts each line into its section and its task.
 
 use std::{collections::HashSet, ops::Range};
 
 use super::{
     PlanLine,
-    asides::{is_history, leads_to_checks},
-    entry::{Form, Lead, TICKS, Why},
+    entry::{Form, ListIntro, TICKS, Why},
     heading_ids::HeadingIds,
+    id_assignment::{FamilyIds, UniqueIds, family_boxes, family_ids},
     ids,
     lines::LineKind,
     lines::{bold_label, bold_part, mentions_order, opens_fence, outdented},
-    naming::{FamilyIds, Names, family_boxes, family_ids},
     outline::{Block, Outline},
     prose::{ProseTask, ProseTasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
     table,
     task_line::{Checkbox, TaskLine, checkbox},
+    taskless_sections::{is_history, leads_to_checks},
 };
 use crate::plan::{Mark, text::SpecFile};
 
@@ -45,9 +45,9 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) owner: Option<usize>,
     is_after_blank: bool,
     /// Ids made for boxes that have none.
-    pub(super) virtual_names: Names,
-    /// What stands between the last task and here.
-    pub(super) lead: Lead,
+    pub(super) virtual_names: UniqueIds,
+    /// The text between the last task and here.
+    pub(super) lead: ListIntro,
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     pub(super) family_ids: FamilyIds,
@@ -68,8 +68,8 @@ pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], read
         open: Vec::new(),
         owner: None,
         is_after_blank: false,
-        virtual_names: Names::default(),
-        lead: Lead::None,
+        virtual_names: UniqueIds::default(),
+        lead: ListIntro::None,
         reading,
         family_ids,
         family_boxes,
@@ -93,10 +93,10 @@ impl<'a> Builder<'_, 'a> {
             LineKind::Heading(level) => self.heading(at, level, line.content()),
             LineKind::Item(column) => self.item(at, column),
             LineKind::Row => return self.table(at),
-            LineKind::Rule => self.leave(),
-            LineKind::Quote => self.aside(at, Why::Quoted),
-            LineKind::Code => self.aside(at, Why::InCode),
-            LineKind::Comment => self.look(at, Why::InComment),
+            LineKind::Rule => self.close_open_items(),
+            LineKind::Quote => self.nested_block(at, Why::Quoted),
+            LineKind::Code => self.nested_block(at, Why::InCode),
+            LineKind::Comment => self.note_unread_task(at, Why::InComment),
             LineKind::Text => self.text(at),
         }
         self.is_after_blank = line.kind == LineKind::Blank;
@@ -112,14 +112,14 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// Ends the open items; lines then belong to the heading, if that is a task.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn close_open_items(&mut self) {
         self.open.clear();
         self.owner = self.section.and_then(|section| self.outline.sections[section].task);
     }
 
     fn blank(&mut self, at: usize) {
         if self.owner.is_some() {
-            self.say(at, "");
+            self.append_to_task(at, "");
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Builder<'_, 'a> {
         }
         self.open.clear();
         self.owner = None;
-        self.lead = Lead::None;
+        self.lead = ListIntro::None;
         let task = match self.prose_task(at) {
             Some(task) => self.prose_heading(at, line.content(), task),
             None if level > 1 => self.heading_task(at, line.content()),
@@ -196,7 +196,7 @@ impl<'a> Builder<'_, 'a> {
         Some(entry)
     }
 
-    /// What stands after a box, if it has an id.
+    /// The text after a box, if it has an id.
     pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
         let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
         TaskLine::parse(rest)
@@ -221,9 +221,9 @@ impl<'a> Builder<'_, 'a> {
         }
         if is_nested {
             self.close_items(line.indent);
-            return self.say(at, line.text.trim_end());
+            return self.append_to_task(at, line.text.trim_end());
         }
-        self.leave();
+        self.close_open_items();
         match TaskLine::parse(content).filter(|head| self.is_bare_id(head.id)) {
             Some(head) if self.owner.is_none() && !self.is_in_dependencies() => {
                 // "- T002+T003, T004+T005: pairs in parallel" begins as a task does.
@@ -273,16 +273,16 @@ impl<'a> Builder<'_, 'a> {
         {
             // A paragraph "1.2 **Add the table**".
             if let Some(head) = TaskLine::parse(content).filter(|head| self.is_bare_id(head.id)) {
-                self.leave();
+                self.close_open_items();
                 return self.bullet(at, head);
             }
         }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         let is_lazy = !self.is_after_blank && !content.starts_with("**") && !self.open.is_empty();
         if is_nested || line.indent > 0 && !self.open.is_empty() || is_lazy {
-            return self.say(at, line.text.trim_end());
+            return self.append_to_task(at, line.text.trim_end());
         }
-        self.leave();
+        self.close_open_items();
         self.prose(at);
     }
 
@@ -301,18 +301,18 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// Code and quotations belong to the task that they are indented under.
-    fn aside(&mut self, at: usize, why: Why) {
+    fn nested_block(&mut self, at: usize, why: Why) {
         let line = self.lines[at];
-        self.look(at, why);
+        self.note_unread_task(at, why);
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         if line.indent == 0 && !is_nested {
-            self.leave();
+            self.close_open_items();
         }
         self.prose(at);
     }
 
     /// Notes a line that looks like a task where tasks do not count.
-    fn look(&mut self, at: usize, why: Why) {
+    fn note_unread_task(&mut self, at: usize, why: Why) {
         let line = self.lines[at];
         let content = line.text.trim_start_matches([' ', '\t', '>', '-', '*', '+']);
         let head = checkbox(content).and_then(|(_, rest)| TaskLine::parse(rest));
@@ -338,18 +338,18 @@ impl<'a> Builder<'_, 'a> {
             self.outline.cells.extend(table::properties(&self.lines[at..end], task));
         }
         if self.lines[at].indent == 0 {
-            self.leave();
+            self.close_open_items();
         }
         (at..end).for_each(|at| self.prose(at));
         end
     }
 
     /// A line that belongs to the open task.
-    pub(super) fn say(&mut self, at: usize, text: &str) {
+    pub(super) fn append_to_task(&mut self, at: usize, text: &str) {
         let Some(owner) = self.owner else { return };
         let column = self.open.last().map_or(0, |(column, _)| *column);
         let entry = &mut self.outline.entries[owner];
-        entry.say(outdented(text, column));
+        entry.append_line(outdented(text, column));
         entry.lines = extended(&entry.lines, at);
     }
 
@@ -367,11 +367,11 @@ impl<'a> Builder<'_, 'a> {
             self.outline.parallel_lines.push(line);
         }
         if self.owner.is_some() {
-            return self.say(at, line.text.trim_end());
+            return self.append_to_task(at, line.text.trim_end());
         }
         self.lead = match line.kind {
-            LineKind::Text | LineKind::Quote if leads_to_checks(line.content()) => Lead::Checks,
-            LineKind::Text if self.lead == Lead::None => Lead::Text,
+            LineKind::Text | LineKind::Quote if leads_to_checks(line.content()) => ListIntro::Checks,
+            LineKind::Text if self.lead == ListIntro::None => ListIntro::Text,
             _ => self.lead,
         };
         if !self.is_in_dependencies() && !self.is_in_parallel() && mentions_order(&line) {

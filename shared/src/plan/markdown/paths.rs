@@ -1,4 +1,4 @@
-//! Paths of files that a task names, for the forecast of conflicts.
+//! Paths of files that a task names, as "Add src/login.rs": two tasks that name the same file do not run at once.
 
 use super::tokens::is_cjk;
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::has_word,
     entry::TICKS,
     lines::{LineKind, marker_number},
     prose_titles::{DONE, Title, label_of, title_of},
     section::{counted_label, phase_label},
     task_line::{TaskLine, checkbox},
+    taskless_sections::has_word,
 };
 use crate::plan::Mark;
 
@@ -57,7 +57,7 @@ struct Heading {
     /// The headings around it, innermost first.
     around: Vec<usize>,
     /// Whether a paragraph leads to its first list.
-    is_told: bool,
+    has_description: bool,
 }
 
 /// The tasks of a file that has neither boxes nor ids. Empty if nothing in it is surely a list of tasks.
@@ -202,17 +202,17 @@ fn survey(lines: &[PlanLine<'_>]) -> Survey {
                 let title = if series.contains(&at) { Title::Phase } else { title_of(line.content(), level) };
                 open.retain(|own| headings[*own].level < level);
                 let around = open.iter().rev().copied().collect();
-                headings.push(Heading { line: at, level, title, around, is_told: false });
+                headings.push(Heading { line: at, level, title, around, has_description: false });
                 open.push(headings.len() - 1);
                 (label, column) = (None, None);
             }
             LineKind::Item(content) if column.is_none_or(|column| line.indent < column) => {
-                items.push(item(at, line, (&headings, &open), label));
+                items.push(item(at, line, &headings, label));
                 column = Some(content);
             }
             // A line that begins with a tick is an item, with or without a bullet.
             LineKind::Text if line.indent < 4 && tick_at(line.content()).is_some() => {
-                items.push(item(at, line, (&headings, &open), label));
+                items.push(item(at, line, &headings, label));
             }
             LineKind::Text if column.is_none_or(|column| line.indent < column) => {
                 if is_bold_heading(line.content()) {
@@ -221,7 +221,7 @@ fn survey(lines: &[PlanLine<'_>]) -> Survey {
                 if let Some(own) =
                     open.last().filter(|own| items.last().is_none_or(|item| item.heading != Some(**own)))
                 {
-                    headings[*own].is_told |=
+                    headings[*own].has_description |=
                         label_of(line.content()).is_none_or(|title| title == Title::Other);
                 }
                 (label, column) = (label_of(line.content()).or(label), None);
@@ -266,19 +266,15 @@ fn series_letters(title: &str) -> Option<&str> {
     is_label.then(|| &title[..letters])
 }
 
-fn item(
-    at: usize,
-    line: &PlanLine<'_>,
-    (headings, open): (&[Heading], &[usize]),
-    label: Option<Title>,
-) -> Item {
-    let around = open.iter().rev().map(|own| headings[*own].title);
-    let mut titles = label.into_iter().chain(around);
+fn item(at: usize, line: &PlanLine<'_>, headings: &[Heading], label: Option<Title>) -> Item {
+    let around = headings.last().into_iter().flat_map(|own| &own.around).map(|up| headings[*up].title);
+    let own = headings.last().map(|own| own.title);
+    let mut titles = label.into_iter().chain(own).chain(around);
     Item {
         line: at,
         number: marker_number(line.text.trim_start()).filter(|_| matches!(line.kind, LineKind::Item(_))),
         tick: tick_at(line.content()).map(|(mark, _)| mark).or_else(|| tick_behind(line.content())),
-        heading: open.last().copied(),
+        heading: headings.len().checked_sub(1),
         title: titles.find(|title| *title != Title::Other).unwrap_or(Title::Other),
     }
 }
@@ -393,13 +389,14 @@ fn numbered_items(headings: &[Heading], items: &[Item]) -> ProseTasks {
 
 /// The lists of a file of things to do. Where a section tells in words what is to be done, and lists where, it is one task.
 fn listed(headings: &[Heading], items: &[Item]) -> ProseTasks {
-    let is_told = |item: &Item| item.heading.filter(|own| headings[*own].is_told && headings[*own].level > 1);
-    if items.iter().all(|item| is_told(item).is_none()) {
+    let described_heading =
+        |item: &Item| item.heading.filter(|own| headings[*own].has_description && headings[*own].level > 1);
+    if items.iter().all(|item| described_heading(item).is_none()) {
         return items_where(items, |item| item.title != Title::Aside);
     }
     let meant: Vec<&Item> = items.iter().filter(|item| item.title != Title::Aside).collect();
-    let mut tasks = unnumbered(meant.iter().copied().filter(|item| is_told(item).is_none()));
-    for own in meant.iter().filter_map(|item| is_told(item)) {
+    let mut tasks = unnumbered(meant.iter().copied().filter(|item| described_heading(item).is_none()));
+    for own in meant.iter().filter_map(|item| described_heading(item)) {
         tasks.insert(headings[own].line, ProseTask { number: None, mark: Mark::Todo });
     }
     tasks

@@ -1,8 +1,8 @@
-//! What headings and labels of a plan without boxes say about the lists below them.
+//! From headings and labels of a plan without boxes to the meaning of the lists below them: "Tasks" lists work, "Risks" does not.
 
 use super::{
-    asides::{has_word, is_check_list, is_history, is_summary},
     section::{is_step, phase_label, without_brackets},
+    taskless_sections::{has_word, is_check_list, is_history, is_summary},
 };
 
 /// What a heading or a label says about the list below it.

@@ -1,4 +1,4 @@
-//! The head of a task: its box, its id in whatever dress, its tags, and the title that is left.
+//! From the first line of a task to its box, id, tags and title: `- [x] **T001** [P] [US1] Add the table`.
 
 use super::{ids, keywords::is_parallel_word};
 

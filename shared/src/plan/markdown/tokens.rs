@@ -1,4 +1,4 @@
-//! Prose as tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
+//! From prose to tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
 
 use super::{Offset, PlanLine, ids, lines::LineKind};
 
@@ -114,11 +114,39 @@ pub(super) struct Token<'a> {
     pub(super) what: Piece<'a>,
 }
 
-impl Token<'_> {
+impl<'a> Token<'a> {
+    /// The word that it is.
+    pub(super) fn word(&self) -> Option<&'a str> {
+        match self.what {
+            Piece::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether it names a task, a phase or a story.
+    pub(super) fn is_name(&self) -> bool {
+        matches!(self.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_))
+    }
+
     /// Whether it is one of these words, in any case.
     pub(super) fn is_word(&self, words: &[&str]) -> bool {
-        matches!(self.what, Piece::Word(word) if is_one_of(word, words))
+        self.word().is_some_and(|word| is_one_of(word, words))
     }
+}
+
+/// What is at a position of a clause.
+pub(super) fn piece_at<'a>(clause: &[Token<'a>], at: usize) -> Option<Piece<'a>> {
+    clause.get(at).map(|token| token.what)
+}
+
+/// The word at a position of a clause.
+pub(super) fn word_at<'a>(clause: &[Token<'a>], at: usize) -> Option<&'a str> {
+    clause.get(at).and_then(Token::word)
+}
+
+/// The word at a position of a clause with small ASCII letters; nothing if there is none.
+pub(super) fn lower_word_at(clause: &[Token<'_>], at: usize) -> String {
+    word_at(clause, at).map(str::to_ascii_lowercase).unwrap_or_default()
 }
 
 /// Whether a clause has one of these words at this position.
@@ -175,21 +203,38 @@ impl Tokenizer<'_> {
     /// The tokens of some lines; each list item begins a clause.
     pub(super) fn lines<'l, 'a: 'l>(
         &self,
-        lines: impl Iterator<Item = &'l PlanLine<'a>>,
-        tokens: &mut Vec<Token<'a>>,
-    ) {
+        lines: impl IntoIterator<Item = &'l PlanLine<'a>>,
+    ) -> Vec<Token<'a>> {
+        let mut tokens = Vec::new();
         for line in lines {
             if matches!(line.kind, LineKind::Item(_) | LineKind::Blank | LineKind::Heading(_)) {
                 tokens.push(Token { at: line.at, what: Piece::Stop });
             }
             if !matches!(line.kind, LineKind::Comment | LineKind::FrontMatter) {
-                self.text(line.content(), line.offset_of(line.content()), tokens);
+                self.add_text(line.content(), line.offset_of(line.content()), &mut tokens);
             }
         }
+        tokens
+    }
+
+    /// The tokens of a line; a list item begins a clause.
+    pub(super) fn line<'a>(&self, line: &PlanLine<'a>) -> Vec<Token<'a>> {
+        self.lines([line])
+    }
+
+    /// The tokens of what a line holds after its marker.
+    pub(super) fn content<'a>(&self, line: &PlanLine<'a>) -> Vec<Token<'a>> {
+        self.text(line.content(), line.offset_of(line.content()))
     }
 
     /// The tokens of a text that begins at `start`.
-    pub(super) fn text<'a>(&self, text: &'a str, start: Offset, tokens: &mut Vec<Token<'a>>) {
+    pub(super) fn text<'a>(&self, text: &'a str, start: Offset) -> Vec<Token<'a>> {
+        let mut tokens = Vec::new();
+        self.add_text(text, start, &mut tokens);
+        tokens
+    }
+
+    fn add_text<'a>(&self, text: &'a str, start: Offset, tokens: &mut Vec<Token<'a>>) {
         let mut at = 0;
         while let Some(next) = text[at..].chars().next() {
             let rest = &text[at..];

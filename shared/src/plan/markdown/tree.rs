@@ -1,13 +1,13 @@
-//! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
+//! From canonical entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::{has_word, is_tracking},
+    canonical_entries::CanonicalEntry,
     entry::{Form, TaskEntry},
+    id_assignment::{UniqueIds, name_of, slug_label},
     lines::LineKind,
-    naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::changed_paths,
     section::{
@@ -15,8 +15,8 @@ use super::{
         is_declared_independent, is_step, phase_label, priority, purpose, slug, spoken_names, states_needs,
         story_numbers, story_numbers_of_line, title_words, without_brackets,
     },
-    settle::CanonicalEntry,
     task_line::ALLOW,
+    taskless_sections::{has_word, is_tracking},
 };
 use crate::{
     name::TaskId,
@@ -145,7 +145,7 @@ pub(super) struct TreeBuilder<'t, 'a> {
 }
 
 impl TreeBuilder<'_, '_> {
-    pub(super) fn build(&self, names: &mut Names) -> Nodes {
+    pub(super) fn build(&self, names: &mut UniqueIds) -> Nodes {
         let phases = self.phases();
         let tagged = self.tagged_stories();
         let section_ids = self.name_sections(&phases, names);
@@ -247,10 +247,10 @@ impl TreeBuilder<'_, '_> {
 
     /// A section and those around it, innermost first.
     fn chain(&self, section: Option<usize>) -> impl Iterator<Item = usize> {
-        std::iter::successors(section, |at| self.outline.sections[*at].parent)
+        self.outline.chain(section)
     }
 
-    /// For each section, how many tasks stand right in it, and how many in it and below.
+    /// For each section, how many tasks are directly in it, and how many in it and below.
     fn task_counts(&self) -> (Vec<usize>, Vec<usize>) {
         let mut direct = vec![0; self.outline.sections.len()];
         for (at, entry) in self.tasks() {
@@ -269,7 +269,7 @@ impl TreeBuilder<'_, '_> {
         (direct, all)
     }
 
-    fn name_sections(&self, is_node: &[bool], names: &mut Names) -> Vec<Option<TaskId>> {
+    fn name_sections(&self, is_node: &[bool], names: &mut UniqueIds) -> Vec<Option<TaskId>> {
         let mut count = 0;
         let mut ids = vec![None; is_node.len()];
         let mut before: Option<usize> = None;

@@ -9,8 +9,8 @@ mod sequence;
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
+    explicit_order::ExplicitOrder,
     node_parents::NodeParents,
-    stated::Stated,
     tree::{NodeKind, Role},
 };
 use crate::plan::{
@@ -39,12 +39,12 @@ pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
     hierarchy: &NodeParents,
-    stated: &mut Stated,
+    stated: &mut ExplicitOrder,
     rules: ImpliedRules,
 ) {
     let is_optional =
         if rules.skips_optional { optional(roles, hierarchy) } else { vec![false; roles.len()] };
-    let mut order = Order {
+    let mut order = ImpliedOrder {
         drafts,
         roles,
         hierarchy,
@@ -82,7 +82,7 @@ pub(super) fn add_implied(
     }
     order.find_late();
     for sequence in sequences {
-        let mut front = Front::default();
+        let mut front = WaitState::default();
         for at in sequence {
             match roles[at].kind {
                 NodeKind::Task => order.task(at, &mut front),
@@ -119,11 +119,11 @@ fn partly_optional(is_optional: &[bool], hierarchy: &NodeParents) -> Vec<bool> {
     has.into_iter().map(|has| has == [true; 2]).collect()
 }
 
-struct Order<'o> {
+struct ImpliedOrder<'o> {
     drafts: &'o mut [DraftNode],
     roles: &'o [Role],
     hierarchy: &'o NodeParents,
-    stated: &'o mut Stated,
+    stated: &'o mut ExplicitOrder,
     /// The position of each node among its siblings.
     rank: Vec<usize>,
     /// Tasks that wait for a later phase than their own, with that phase: nothing in their phase waits for them but others that wait for
@@ -150,7 +150,7 @@ struct Order<'o> {
 
 /// What the next node of a parent may have to wait for.
 #[derive(Default)]
-struct Front {
+struct WaitState {
     /// The last task without `[P]` in this section, with those that the plan lets run in parallel with it.
     serial: Vec<usize>,
     /// Tasks with `[P]` since then.
@@ -169,29 +169,30 @@ struct Front {
     /// The stories since `base`, by their numbers.
     by_story: HashMap<String, Vec<usize>>,
     /// A later phase that the last tasks wait for, and what the next of them has to wait for besides.
-    late: Option<Box<(usize, Front)>>,
+    late: Option<Box<(usize, WaitState)>>,
 }
 
-impl Order<'_> {
+impl ImpliedOrder<'_> {
     /// What has to be done before anything new may begin.
-    fn tail(&self, front: &Front) -> Vec<usize> {
-        let mut tail = self.serial_beside(front);
+    fn last_tasks(&self, front: &WaitState) -> Vec<usize> {
+        let mut tail = self.bypassed_serial_tasks(front);
         tail.extend(&front.loose);
         if tail.is_empty() {
             tail.extend(&front.serial);
         }
         // A task that may run parallel to the section before does not wait for it, so waiting for that task is not enough.
-        let is_beside = |before: &usize| tail.iter().any(|on| self.is_beside(*on, *before));
+        let is_independent_of = |before: &usize| tail.iter().any(|on| self.is_independent_of(*on, *before));
         let mut beside: Vec<usize> =
-            front.barrier.iter().copied().filter(|on| tail.is_empty() || is_beside(on)).collect();
+            front.barrier.iter().copied().filter(|on| tail.is_empty() || is_independent_of(on)).collect();
         tail.append(&mut beside);
         tail
     }
 
     /// The last serial tasks, if one with `[P]` after them does not wait for them: it does not stand for them then.
-    fn serial_beside(&self, front: &Front) -> Vec<usize> {
+    fn bypassed_serial_tasks(&self, front: &WaitState) -> Vec<usize> {
         let is_free = |on: &usize| {
-            self.stated.replaced[*on] || front.serial.iter().any(|serial| self.is_beside(*on, *serial))
+            self.stated.replaced[*on]
+                || front.serial.iter().any(|serial| self.is_independent_of(*on, *serial))
         };
         if front.loose.iter().any(is_free) { front.serial.clone() } else { Vec::new() }
     }
@@ -201,7 +202,7 @@ impl Order<'_> {
         for who in 0..self.roles.len() {
             let mut awaited: Option<usize> = None;
             for on in &self.stated.needs[who] {
-                let Some((own, other)) = self.fork(who, *on) else { continue };
+                let Some((own, other)) = self.diverging_siblings(who, *on) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
                     let is_later = |awaited: usize| {
                         self.hierarchy.chain(other).count() <= self.hierarchy.chain(awaited).count()
@@ -231,7 +232,7 @@ impl Order<'_> {
         while let Some(on) = open.pop() {
             for who in followers.remove(&on).unwrap_or_default() {
                 let Some(awaited) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
-                let Some((own, other)) = self.fork(who, awaited) else { continue };
+                let Some((own, other)) = self.diverging_siblings(who, awaited) else { continue };
                 if own != who && self.rank[other] > self.rank[own] {
                     self.late[who] = Some(other);
                     self.late_tasks[other].push(who);
@@ -242,7 +243,7 @@ impl Order<'_> {
     }
 
     /// The siblings at which the ways up from two nodes meet.
-    fn fork(&self, who: usize, on: usize) -> Option<(usize, usize)> {
+    fn diverging_siblings(&self, who: usize, on: usize) -> Option<(usize, usize)> {
         for own in self.hierarchy.chain(who) {
             let parent = self.hierarchy.parents[own];
             if let Some(other) = self.hierarchy.chain(on).find(|up| self.hierarchy.parents[*up] == parent) {
@@ -290,7 +291,7 @@ impl Order<'_> {
         let mut open: Vec<usize> = on.iter().rev().copied().collect();
         while let Some(on) = open.pop() {
             // Beside a phase that it has nothing to do with, a phase waits for what comes before both.
-            if seen.len() + self.before[on].len() <= FAR && self.is_beside(who, on) {
+            if seen.len() + self.before[on].len() <= FAR && self.is_independent_of(who, on) {
                 open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
             } else {
                 self.add(who, on, basis);
@@ -300,35 +301,35 @@ impl Order<'_> {
         taken
     }
 
-    fn task(&mut self, at: usize, front: &mut Front) {
+    fn task(&mut self, at: usize, front: &mut WaitState) {
         self.enter_section(at, front);
         if !self.stated.replaced[at] {
-            self.wait(at, front);
+            self.add_implied_waits(at, front);
         } else if self.stated.by_others.contains(&at) {
             self.wait_for_tests(at, front);
         }
         match self.late[at] {
-            None => self.pass(at, front),
+            None => self.note_done(at, front),
             Some(awaited) => self.late_task(at, awaited, front),
         }
     }
 
     /// Tasks that wait for the same later phase follow each other as others do.
-    fn late_task(&mut self, at: usize, awaited: usize, front: &mut Front) {
+    fn late_task(&mut self, at: usize, awaited: usize, front: &mut WaitState) {
         let known = front.late.take().filter(|late| late.0 == awaited);
-        let mut late = known.unwrap_or_else(|| Box::new((awaited, Front::default())));
+        let mut late = known.unwrap_or_else(|| Box::new((awaited, WaitState::default())));
         if !self.stated.replaced[at] {
             let before = std::mem::take(&mut self.before[at]);
             self.enter_section(at, &mut late.1);
-            self.wait(at, &late.1);
+            self.add_implied_waits(at, &late.1);
             self.before[at].extend(before);
         }
-        self.pass(at, &mut late.1);
+        self.note_done(at, &mut late.1);
         front.late = Some(late);
     }
 
     /// Lets what follows wait for a task.
-    fn pass(&mut self, at: usize, front: &mut Front) {
+    fn note_done(&mut self, at: usize, front: &mut WaitState) {
         if self.is_optional[at] {
             return;
         }
@@ -341,7 +342,8 @@ impl Order<'_> {
             front.serial.push(at);
         } else {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
-            front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
+            front.serial =
+                serial.into_iter().chain(loose).filter(|on| self.is_independent_of(at, *on)).collect();
             if front.serial.len() > WIDEST {
                 // So many tasks in parallel are closed by this one, whatever the plan says: waiting is safe, and an
                 // edge for each pair would cost too much.
@@ -353,10 +355,10 @@ impl Order<'_> {
         }
     }
 
-    fn wait(&mut self, at: usize, front: &Front) {
+    fn add_implied_waits(&mut self, at: usize, front: &WaitState) {
         let is_parallel = self.drafts[at].task.parallel;
         if !(is_parallel || front.loose.is_empty() && front.serial.is_empty()) {
-            let tail = self.tail(front);
+            let tail = self.last_tasks(front);
             self.before[at] = self.add_all(at, &tail, Basis::Serial);
             return;
         }
@@ -374,7 +376,7 @@ impl Order<'_> {
 
     /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes after the tests of
     /// its own all the same.
-    fn wait_for_tests(&mut self, at: usize, front: &Front) {
+    fn wait_for_tests(&mut self, at: usize, front: &WaitState) {
         let is_sibling = |on: &usize| self.hierarchy.parents[*on] == self.hierarchy.parents[at];
         let needs = &self.stated.needs[at];
         let is_of_others = !needs.is_empty() && !needs.iter().any(is_sibling);
@@ -385,12 +387,12 @@ impl Order<'_> {
     }
 
     /// A new section of a phase waits for everything before it, unless it says otherwise.
-    fn enter_section(&mut self, at: usize, front: &mut Front) {
+    fn enter_section(&mut self, at: usize, front: &mut WaitState) {
         let section = &self.roles[at].section;
         if front.section == section.number && front.has_tasks {
             return;
         }
-        let tail = if front.has_tasks { self.tail(front) } else { Vec::new() };
+        let tail = if front.has_tasks { self.last_tasks(front) } else { Vec::new() };
         front.section = section.number;
         front.is_implementation = section.is_implementation;
         if section.is_apart && front.has_tasks {
@@ -417,7 +419,7 @@ impl Order<'_> {
     }
 
     /// All phases so far; where there are stories, the phase before them is waited for by them.
-    fn wait_for_phases(&mut self, at: usize, front: &Front, basis: Basis) {
+    fn wait_for_phases(&mut self, at: usize, front: &WaitState, basis: Basis) {
         let has_free = front.stories.iter().any(|story| self.stated.replaced[*story]);
         if front.stories.is_empty() || has_free {
             self.add_all(at, &front.base, basis);
@@ -425,8 +427,8 @@ impl Order<'_> {
         self.add_all(at, &front.stories, basis);
     }
 
-    fn story(&mut self, at: usize, front: &mut Front) {
-        self.settle_tasks(front);
+    fn story(&mut self, at: usize, front: &mut WaitState) {
+        self.close_tasks(front);
         self.before[at].clone_from(&front.base);
         if !self.stated.replaced[at] {
             self.add_all(at, &front.base, Basis::Story);
@@ -445,7 +447,7 @@ impl Order<'_> {
 
     /// A story that has several phases goes through them in order. The last one stands for those before it, so that a
     /// story of a thousand phases costs no edge for each pair; one that need not wait for them does not.
-    fn same_story(&self, at: usize, front: &Front) -> Vec<usize> {
+    fn same_story(&self, at: usize, front: &WaitState) -> Vec<usize> {
         /// How many phases without implied order are gone through.
         const MAX_PHASES: usize = 64;
         let mut before = Vec::new();
@@ -460,8 +462,8 @@ impl Order<'_> {
         before
     }
 
-    fn phase(&mut self, at: usize, front: &mut Front) {
-        self.settle_tasks(front);
+    fn phase(&mut self, at: usize, front: &mut WaitState) {
+        self.close_tasks(front);
         let is_last = self.roles[at].kind == NodeKind::Last;
         let ahead: Vec<usize> = front.base.iter().chain(&front.stories).copied().collect();
         self.before[at].clone_from(&ahead);
@@ -469,7 +471,7 @@ impl Order<'_> {
             let beside: Vec<usize> =
                 ahead.into_iter().filter(|on| self.stated.unrelated.contains(&(at, *on))).collect();
             self.wait_for_phases(at, front, if is_last { Basis::Last } else { Basis::Phase });
-            *front = Front { base: beside, ..Front::default() };
+            *front = WaitState { base: beside, ..WaitState::default() };
             front.base.push(at);
             return;
         }
@@ -481,16 +483,16 @@ impl Order<'_> {
         let mut base: Vec<usize> = front.base.drain(..).chain(front.stories.drain(..)).collect();
         base.retain(|before| !self.stated.needs[at].contains(before));
         base.push(at);
-        *front = Front { base, ..Front::default() };
+        *front = WaitState { base, ..WaitState::default() };
     }
 
     /// Tasks between phases count as a phase.
-    fn settle_tasks(&mut self, front: &mut Front) {
+    fn close_tasks(&mut self, front: &mut WaitState) {
         if front.has_tasks {
-            let mut base = self.tail(front);
+            let mut base = self.last_tasks(front);
             base.append(&mut front.aside);
             self.narrow(&mut base);
-            *front = Front { base, ..Front::default() };
+            *front = WaitState { base, ..WaitState::default() };
         }
     }
 }

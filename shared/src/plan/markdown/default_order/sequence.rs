@@ -1,9 +1,9 @@
 //! In which order the children of a node come before anything waits for anything, and which of them may run in parallel with each
 //! other.
 
-use super::{super::tree::NodeKind, Order};
+use super::{super::tree::NodeKind, ImpliedOrder};
 
-impl Order<'_> {
+impl ImpliedOrder<'_> {
     /// The children of a node in the order in which they come: that of the file, but tests before the
     /// implementation, last phases after all stories, and everything after the siblings that it says it needs.
     pub(super) fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
@@ -86,9 +86,9 @@ impl Order<'_> {
 /// How many tasks are looked at in all to find those that may run in parallel; after that, waiting is the safe answer.
 const MOST_STEPS: usize = 200_000;
 
-impl Order<'_> {
+impl ImpliedOrder<'_> {
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
-    pub(super) fn is_beside(&self, who: usize, on: usize) -> bool {
+    pub(super) fn is_independent_of(&self, who: usize, on: usize) -> bool {
         /// How many tasks are looked at; after that, waiting is the safe answer.
         const FAR: usize = 32;
         let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));

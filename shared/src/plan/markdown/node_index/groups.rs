@@ -1,7 +1,7 @@
 //! Groups of tasks by the names that a plan gives them, and by headings that count.
 
 use super::{
-    super::tokens::{Piece, Token},
+    super::tokens::{Token, word_at},
     MOST_GROUP_WORDS, NodeIndex,
 };
 
@@ -60,10 +60,7 @@ impl NodeIndex {
         if self.by_group_name.is_empty() {
             return None;
         }
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
+        let word = |at: usize| word_at(clause, at).map(str::to_lowercase);
         (2..=MOST_GROUP_WORDS).rev().find_map(|length| {
             let words: Option<Vec<String>> = (at..at + length).map(word).collect();
             let group = *self.by_group_name.get(&words?)?;

@@ -10,8 +10,8 @@ use std::{
 use super::{
     Offset,
     ids::{SortKey, sort_key},
-    mentions::{Name, PlacedName},
-    tokens::{Piece, Token},
+    name_reader::{Name, PlacedName},
+    tokens::{Piece, Token, word_at},
     tree::{NodeKind, Role},
 };
 use crate::{
@@ -235,8 +235,8 @@ impl NodeIndex {
         self.is_task[at]
     }
 
-    /// The phase whose id stands at a position, as `plan` prints it, and where it ends; the longest if there are several.
-    /// The parts of "phase-1" are tokens of their own.
+    /// The phase whose id is at a position, as `plan` prints it, and where it ends; the longest if there are several.
+    /// The parts of "phase-1" are separate tokens.
     pub(super) fn phase_id_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
         const MOST_PARTS: usize = 12;
         let text = |at: usize| match clause.get(at).map(|token| (token.at, token.what)) {
@@ -268,12 +268,9 @@ impl NodeIndex {
         found.filter(|(_, behind)| !is_hyphen(*behind, end) && text_end(clause, *behind) == end)
     }
 
-    /// The phase whose title stands at a position, the longest if there are several.
+    /// The phase whose title is at a position, the longest if there are several.
     pub(super) fn title_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
+        let word = |at: usize| word_at(clause, at).map(str::to_lowercase);
         let lengths = self.title_lengths.get(&word(at)?)?;
         lengths.iter().rev().find_map(|length| {
             let words: Option<Vec<String>> = (at..at + length).map(word).collect();
@@ -358,7 +355,7 @@ impl NodeIndex {
         found.or_else(|| self.by_label.get(label.strip_suffix(".0")?).copied()).flatten()
     }
 
-    /// Phases from one label to another, as they stand in the file.
+    /// Phases from one label to another, in the order of the file.
     fn phases(&self, first: &str, last: &str) -> Vec<usize> {
         let last = if last.starts_with('.') { format!("{first}{last}") } else { last.to_owned() };
         match (self.phase(first), self.phase(&last)) {

@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        keywords::{Sense, is_parallel_word, keyword_at},
-        mentions::{List, PlacedName},
-        tokens::{Piece, Token},
+        keywords::{Sense, is_parallel_word},
+        name_reader::{List, PlacedName},
+        tokens::{Piece, Token, piece_at},
     },
     ArrowClaim, ClauseReader, Force, OrderClaim, is_of_tasks,
 };
@@ -18,10 +18,10 @@ fn is_preposition(token: &Token<'_>) -> bool {
 impl<'a> ClauseReader<'_, 'a> {
     /// A chain of arrows that begins with a list.
     pub(super) fn arrows(&mut self, first: List<'a>) -> usize {
-        self.note_parallel_remark(&first);
+        self.note_parallel_parenthetical(&first);
         let mut left = first;
         let mut at = self.behind_words(left.end);
-        while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
+        while let Some(Piece::Arrow(points_left)) = piece_at(self.clause, at) {
             let Some((right, is_worded)) = self.right_of(at + 1, points_left) else {
                 at += 1;
                 break;
@@ -33,12 +33,12 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             let right = self.without_topic(right);
             let end = right.end;
-            self.note_parallel_remark(&right);
-            self.note_remark_of_line(&right);
+            self.note_parallel_parenthetical(&right);
+            self.note_parenthetical_of_line(&right);
             let (pairs, rest) = self.split_pairs(right);
             if !self.is_result(end) {
                 let (left, right) = (left.members.clone(), pairs);
-                self.said.arrows.push(if points_left {
+                self.stated.arrows.push(if points_left {
                     ArrowClaim { left: right, right: left }
                 } else {
                     ArrowClaim { left, right }
@@ -53,9 +53,9 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "Add the index ← T009": what a task waits for.
     pub(super) fn arrow_to_need(&mut self, at: usize) -> usize {
-        let list = self.mentions.list_at(self.clause, at + 1);
+        let list = self.name_reader.list_at(self.clause, at + 1);
         let Some(list) = list.filter(|list| list.members.iter().all(is_of_tasks)) else { return at + 1 };
-        self.said.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
+        self.stated.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
         list.end
     }
 
@@ -67,18 +67,18 @@ impl<'a> ClauseReader<'_, 'a> {
             let between = &self.clause[at..start];
             let has_words = between.iter().any(|token| matches!(token.what, Piece::Word(_)));
             let is_explained = has_words && (points_left || between.last().is_some_and(is_preposition));
-            if let Some(list) = self.mentions.list_at(self.clause, start).filter(|_| !is_explained) {
+            if let Some(list) = self.name_reader.list_at(self.clause, start).filter(|_| !is_explained) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
-                    let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
+                    let keyword = self.clause.get(*at).and_then(|_| self.keyword_at(*at));
                     keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
                 };
                 // "T039 → 可與 US2 並行".
-                let is_parallel = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
+                let is_parallel = matches!(piece_at(self.clause, list.end), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
                 let is_worded = is_parallel || (list.end..list.end + 2).any(|at| is_postfix(&at));
                 return Some((list, is_worded));
             }
-            if keyword_at(self.clause, start, self.voice).is_some() {
+            if self.keyword_at(start).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));
             }
             // "share a file → sequential, in order US1 → US2".
@@ -93,7 +93,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// In `T010 → T011, T012는 T009와 병렬` the last member begins the next sentence.
     fn without_topic(&self, mut list: List<'a>) -> List<'a> {
-        let behind = self.clause.get(list.end).map(|token| token.what);
+        let behind = piece_at(self.clause, list.end);
         let is_topic = matches!(behind, Some(Piece::Word("는" | "은" | "は")));
         if is_topic && list.members.len() > 1 && list.is_comma_list {
             list.members.pop();
@@ -122,7 +122,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "T008 → T003 passes": the arrow leads to a result.
     pub(super) fn is_result(&self, at: usize) -> bool {
-        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
+        matches!(piece_at(self.clause, at), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
     }
 
     /// After the words that explain a member of a chain, if an arrow follows them.
@@ -131,7 +131,7 @@ impl<'a> ClauseReader<'_, 'a> {
         for next in at..self.clause.len().min(at + SHORTLY) {
             match self.clause[next].what {
                 Piece::Arrow(_) => return next,
-                Piece::Word(_) if keyword_at(self.clause, next, self.voice).is_some() => return at,
+                Piece::Word(_) if self.keyword_at(next).is_some() => return at,
                 Piece::Id(_) | Piece::Comma | Piece::Open | Piece::Dash | Piece::Pause => return at,
                 _ => {}
             }

@@ -1,32 +1,32 @@
 //! Sentences that say what waits for what: "T005 depends on T001-T003", "US3 depends on US1", "(after T002)",
 //! and arrows, whose direction only the whole section can tell.
 
+mod adverbs;
+mod ambiguous_clauses;
 mod arrows;
-mod doubts;
-mod freedom;
-mod in_order;
-mod manner;
+mod independence;
 mod objects;
 mod parallel;
+mod parentheticals;
 mod permission;
+mod phase_sequences;
 mod postfix;
 mod pronouns;
-mod remarks;
 mod subjects;
 
-pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
+pub(super) use self::{adverbs::heads_advice, parallel::names_line_of_work};
 
 use std::cell::OnceCell;
 
-use self::{manner::is_advice, permission::is_permission};
+use self::{adverbs::is_advice, permission::is_permission};
 use super::{
     Offset,
     keywords::{
         ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
         keyword_at,
     },
-    mentions::{List, Mentions, Name, PlacedName, behind_parenthesis, is_of_tasks},
-    tokens::{Piece, Token, is_one_of},
+    name_reader::{List, Name, NameReader, PlacedName, behind_parenthesis, is_of_tasks},
+    tokens::{Piece, Token, is_word_at, piece_at},
 };
 
 /// That some wait for others.
@@ -58,7 +58,7 @@ pub(super) struct ArrowClaim<'a> {
 
 /// What tokens say about order.
 #[derive(Debug, Default)]
-pub(super) struct SaidOrder<'a> {
+pub(super) struct StatedOrder<'a> {
     pub(super) claims: Vec<OrderClaim<'a>>,
     pub(super) arrows: Vec<ArrowClaim<'a>>,
     /// What is said to run in parallel with others, or to be independent of them.
@@ -66,15 +66,15 @@ pub(super) struct SaidOrder<'a> {
     /// What is said not to depend on others, whatever a drawing shows.
     pub(super) denied: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Lists of tasks that are said to run one after the other, in the order of the file.
-    pub(super) chains: Vec<Vec<PlacedName<'a>>>,
+    pub(super) sequences: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which each member is said to run in parallel with the others.
-    pub(super) abreast: Vec<Vec<PlacedName<'a>>>,
+    pub(super) parallel_lists: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which the tasks with the mark `[P]` are said to run in parallel.
-    pub(super) marked: Vec<Vec<PlacedName<'a>>>,
+    pub(super) parallel_marked: Vec<Vec<PlacedName<'a>>>,
     /// Phases whose tasks are said to run in parallel, and those of their tasks that come before the others.
-    pub(super) within: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
+    pub(super) parallel_phases: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
     /// Tasks that are said to run in parallel with the other tasks of a phase.
-    pub(super) beside_others: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
+    pub(super) parallel_with_rest: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<PlacedName<'a>>,
     /// Whether anything is.
@@ -94,47 +94,51 @@ pub(super) struct SaidOrder<'a> {
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
     /// Sentences in a task that may speak of the task or of a thing: "the parser depends on the schema".
-    pub(super) things: Vec<Offset>,
+    pub(super) ambiguous: Vec<Offset>,
 }
 
 /// Reads the sentences of one paragraph, item or task.
-pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: ClauseVoice) -> SaidOrder<'a> {
-    let mut said = SaidOrder::default();
+pub(super) fn read<'a>(
+    name_reader: &NameReader<'_>,
+    tokens: &[Token<'a>],
+    voice: ClauseVoice,
+) -> StatedOrder<'a> {
+    let mut stated = StatedOrder::default();
     let mut topic: Option<Vec<PlacedName<'a>>> = None;
     let mut before: Option<Vec<PlacedName<'a>>> = None;
     let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
-            let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
+            let mut reader = ClauseReader::new(name_reader, clause, voice, false, &mut stated);
             reader.note_phases_in_order(tokens);
             // "Stories proceed sequentially in priority order (P1 → P2 → P3)".
             reader.note_priorities();
             continue;
         }
-        let mut reader = ClauseReader::new(mentions, clause, voice, false, &mut said);
+        let mut reader = ClauseReader::new(name_reader, clause, voice, false, &mut stated);
         reader.antecedent.clone_from(&meant);
         reader.topic(&mut topic);
-        let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
+        let about = topic.as_deref().or(before.as_deref().filter(|_| omits_subject(clause)));
         reader.read(about);
         // In "Phase 1: T001 and T002 are small; T003 depends on both" the label is not what is meant.
         let own = reader.subject.clone().filter(|subject| topic.as_ref() != Some(subject));
         meant = own.or_else(|| Some(reader.last.take()?.members)).or(meant);
-        before = reader.subject.take().or(before.filter(|_| goes_on(clause)));
+        before = reader.subject.take().or(before.filter(|_| omits_subject(clause)));
     }
-    said
+    stated
 }
 
 /// Whether a clause leaves out its subject, as the second of "T023 depends on T021; can run in parallel with T022".
-fn goes_on(clause: &[Token<'_>]) -> bool {
+fn omits_subject(clause: &[Token<'_>]) -> bool {
     const WORDS: [&str; 8] = ["can", "may", "must", "also", "depends", "requires", "needs", "blocks"];
     clause.first().is_some_and(|token| token.is_word(&WORDS))
 }
 
 struct ClauseReader<'c, 'a> {
-    mentions: &'c Mentions<'c>,
+    name_reader: &'c NameReader<'c>,
     clause: &'c [Token<'a>],
     voice: ClauseVoice,
-    said: &'c mut SaidOrder<'a>,
+    stated: &'c mut StatedOrder<'a>,
     subject: Option<Vec<PlacedName<'a>>>,
     /// What is said to come first: "US1 and US2 must be completed first".
     comes_first: Option<Vec<PlacedName<'a>>>,
@@ -163,36 +167,30 @@ struct ClauseReader<'c, 'a> {
 
 impl<'c, 'a> ClauseReader<'c, 'a> {
     fn new(
-        mentions: &'c Mentions<'c>,
+        name_reader: &'c NameReader<'c>,
         clause: &'c [Token<'a>],
         voice: ClauseVoice,
         is_remark: bool,
-        said: &'c mut SaidOrder<'a>,
+        stated: &'c mut StatedOrder<'a>,
     ) -> Self {
         // Only sections are asked for most of it, and a plan has many more tasks.
         let is_section = voice == ClauseVoice::Section;
         let has_while = is_section && has_any(clause, &["while"]);
-        let is_word = |at: usize, words: &[&str]| {
-            let is_among = |word: &str| is_one_of(word, words);
-            matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
-        };
-        let independent_at = (0..clause.len())
-            .filter(|_| is_section)
-            .find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
-        let (subject, waited_for) = (None, None);
-        let (last, last_but_one) = (None, None);
+        let independent_at = (0..clause.len()).filter(|_| is_section).find(|at| {
+            is_word_at(clause, *at, &["independent"]) && !is_word_at(clause, at + 1, &["of", "from"])
+        });
         Self {
-            mentions,
+            name_reader,
             clause,
             voice,
-            said,
-            subject,
+            stated,
+            subject: None,
             comes_first: None,
             antecedent: None,
-            last,
-            last_but_one,
+            last: None,
+            last_but_one: None,
             named: Vec::new(),
-            waited_for,
+            waited_for: None,
             in_parallel: None,
             is_remark,
             has_while,
@@ -210,7 +208,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn read(&mut self, topic: Option<&[PlacedName<'a>]>) {
-        self.note_freedom(topic);
+        self.note_independence(topic);
         self.note_any_time();
         self.note_priorities();
         self.note_bare_needs(topic);
@@ -225,7 +223,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         // "The API layer depends on T003": nothing that the plan knows waits for it.
         if let Some((_, _, Some(place))) = self.waited_for.take() {
-            self.said.unread.push(place);
+            self.stated.unread.push(place);
         }
     }
 
@@ -238,7 +236,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
             return;
         }
-        let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
+        let Some(list) = self.name_reader.list_at(self.clause, colon + 1) else { return };
         let is_phase = |(name, _): &PlacedName<'a>| !matches!(name, Name::Task(_) | Name::Range(..));
         let rest = &self.clause[list.end..];
         let ends = match rest.first().map(|token| token.what) {
@@ -248,14 +246,14 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if ends && topic.iter().all(is_phase) && list.members.iter().all(is_phase) {
             let (who, on) = (topic.to_vec(), list.members);
-            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
     }
 
     /// Takes what is at a position, and gives the next position.
     fn step(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         match self.clause[at].what {
-            Piece::Open => return self.remark(at),
+            Piece::Open => return self.parenthetical(at),
             Piece::Arrow(true) if self.voice == ClauseVoice::Task => return self.arrow_to_need(at),
             Piece::Word("with" | "vs") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
             Piece::OpenSquare if self.voice == ClauseVoice::Section => {
@@ -263,14 +261,14 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             _ => {}
         }
-        if let Some(list) = self.mentions.list_at(self.clause, at) {
+        if let Some(list) = self.name_reader.list_at(self.clause, at) {
             self.note_must_be_done(&list, topic);
             return self.list(at, list);
         }
-        match keyword_at(self.clause, at, self.voice) {
+        match self.keyword_at(at) {
             Some(keyword) => self.keyword(at, keyword, topic),
             None => {
-                self.note_manner(at);
+                self.note_adverb(at);
                 self.note_first(at);
                 at + 1
             }
@@ -286,14 +284,14 @@ impl<'a> ClauseReader<'_, 'a> {
         // In "after foundational setup" the second title continues the first; it is not a subject.
         if let Some((on, ..)) = self.waited_for.take_if(|(_, end, _)| *end < at) {
             let force = self.force();
-            self.said.claims.push(OrderClaim { who: list.members.clone(), on, force });
+            self.stated.claims.push(OrderClaim { who: list.members.clone(), on, force });
         }
         // "### API wiring (depends on T005)": in a heading, the brackets after the title belong to the sentence.
         if self.voice == ClauseVoice::Phase && self.clause[list.end - 1].what == Piece::Close {
             return (at + 1..list.end).find(|at| self.clause[*at].what == Piece::Open).unwrap_or(list.end);
         }
         // "US1's build (T005) depends on …" is about T005, not about the story.
-        let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
+        let is_owner = matches!(piece_at(self.clause, list.end), Some(Piece::Word("s")));
         let is_subject = self.subject.is_none() || self.is_next_subject(at, &list);
         if is_subject && self.voice == ClauseVoice::Section && !is_owner {
             self.subject = Some(list.members.clone());
@@ -304,7 +302,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.named.clear();
         self.note_relative(at, &list);
-        self.note_parallel_remark(&list);
+        self.note_parallel_parenthetical(&list);
         self.note_as_stated(&list);
         self.note_before_this(&list);
         self.note_predicate(at, &list);
@@ -333,19 +331,28 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn parallel_with(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
-        let Some(list) = self.mentions.list_at(self.clause, at + 1) else { return at + 1 };
+        let Some(list) = self.name_reader.list_at(self.clause, at + 1) else { return at + 1 };
         let who = self.subject_of(at, Sense::Unrelated, topic);
-        self.said.unrelated.push((list.members.clone(), who.clone()));
-        self.said.unrelated.push((who, list.members));
+        self.note_unrelated(who, list.members);
         list.end
+    }
+
+    /// Notes that none of some needs to wait for one of the others, nor these for them.
+    fn note_unrelated(&mut self, some: Vec<PlacedName<'a>>, others: Vec<PlacedName<'a>>) {
+        self.stated.unrelated.push((some.clone(), others.clone()));
+        self.stated.unrelated.push((others, some));
     }
 
     fn force(&self) -> Force {
         if self.is_remark { Force::Loose } else { Force::Firm }
     }
 
+    fn keyword_at(&self, at: usize) -> Option<Keyword> {
+        keyword_at(self.clause, at, self.voice)
+    }
+
     fn is_arrow(&self, at: usize) -> bool {
-        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Arrow(_)))
+        matches!(piece_at(self.clause, at), Some(Piece::Arrow(_)))
     }
 
     #[expect(clippy::too_many_lines, reason = "one arm for each sense of a keyword")]
@@ -363,7 +370,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else {
-                self.note_mutual_freedom(at, keyword);
+                self.note_mutual_independence(at, keyword);
                 return keyword.end;
             };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" and "does not depend on T001"
@@ -379,11 +386,11 @@ impl<'a> ClauseReader<'_, 'a> {
                     .filter(|(name, _)| *name == Name::AllBefore)
                     .for_each(|(name, _)| *name = Name::AllOthers);
                 if keyword.sense == Sense::Unrelated {
-                    self.said.unrelated.push((object.clone(), who.clone()));
+                    self.stated.unrelated.push((object.clone(), who.clone()));
                 } else if keyword.sense == Sense::Waits {
-                    self.said.denied.push((who.clone(), object.clone()));
+                    self.stated.denied.push((who.clone(), object.clone()));
                 }
-                self.said.unrelated.push((who, object));
+                self.stated.unrelated.push((who, object));
             }
             return end;
         }
@@ -400,11 +407,11 @@ impl<'a> ClauseReader<'_, 'a> {
             return keyword.end;
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
-        let is_another = object.is_some() && self.is_of_another(at, topic);
+        let is_another = object.is_some() && self.is_about_another_part(at, topic);
         let is_of_part = !has_name && (is_another || is_of_some_part(self.clause, at));
         if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
             if !self.explains(at) {
-                self.said.unread.push(self.clause[at].at);
+                self.stated.unread.push(self.clause[at].at);
             }
             return object.map_or(keyword.end, |(_, end)| end);
         }
@@ -413,13 +420,13 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_of_tasks));
         // "(corrected after US1 hit this)" in the text of a task tells a story.
-        let is_told =
+        let is_narrative =
             !of_tasks && !keyword.is_certain && object.as_ref().is_some_and(|(_, end)| self.is_counted(*end));
-        if self.voice == ClauseVoice::Task && is_told {
+        if self.voice == ClauseVoice::Task && is_narrative {
             return keyword.end;
         }
-        if self.voice == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
-            self.said.unread.push(self.clause[at].at);
+        if self.voice == ClauseVoice::Section && !of_tasks && self.is_about_a_part(at, topic) {
+            self.stated.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
         if self.is_denied_before(object.as_ref().map(|(object, _)| &object[..]), keyword, topic) {
@@ -435,10 +442,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let object = object.or_else(|| self.phase_by_words(keyword));
         let Some((object, end)) = object else {
             let place = self.clause[at].at;
-            if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
-                self.said.unread.push(place);
-            } else if self.speaks_of_a_thing(at, keyword) {
-                self.said.things.push(place);
+            if self.states_unread_order(at, keyword) && !self.is_already_stated(&who, keyword) {
+                self.stated.unread.push(place);
+            } else if self.is_ambiguous_dependency(at, keyword) {
+                self.stated.ambiguous.push(place);
             }
             return keyword.end;
         };
@@ -454,21 +461,21 @@ impl<'a> ClauseReader<'_, 'a> {
             // A long list of what runs in parallel after T013 may hold tasks that come before it.
             let is_permitted = keyword.sense == Sense::Blocks && is_permitted_before(self.clause, at);
             if is_permitted {
-                self.said.unrelated.push((who.clone(), object.clone()));
+                self.stated.unrelated.push((who.clone(), object.clone()));
             }
             let is_loose =
-                is_parallel || is_permitted || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
+                is_parallel || is_permitted || is_wish(self.clause, at, 3) || self.is_incidental(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
                 force => force,
             };
             let says_only = self.says_only(at, keyword.end, end)
-                || self.is_alone(at)
-                || self.is_at_once(at, &who, &object)
+                || self.starts_independently(at)
+                || self.starts_immediately(at, &who, &object)
                 || is_parallel;
             if keyword.sense == Sense::Waits && says_only {
-                self.said.only.push((who.clone(), object.clone()));
+                self.stated.only.push((who.clone(), object.clone()));
             }
             let (who, on) = match keyword.sense {
                 Sense::Waits | Sense::Postfix => (who, object),
@@ -478,9 +485,9 @@ impl<'a> ClauseReader<'_, 'a> {
             if who.len() > 1 && who.len() == on.len() && self.has_each() {
                 let pairs = who.into_iter().zip(on);
                 let claims = pairs.map(|(who, on)| OrderClaim { who: vec![who], on: vec![on], force });
-                self.said.claims.extend(claims);
+                self.stated.claims.extend(claims);
             } else {
-                self.said.claims.push(OrderClaim { who, on, force });
+                self.stated.claims.push(OrderClaim { who, on, force });
             }
         } else if keyword.sense == Sense::Waits && !self.is_remark {
             let place = keyword.is_certain.then(|| self.clause[at].at);
@@ -493,8 +500,8 @@ impl<'a> ClauseReader<'_, 'a> {
     fn in_file_order(&mut self, some: Vec<PlacedName<'a>>, others: Vec<PlacedName<'a>>) {
         if self.voice.is_own() || !some.is_empty() {
             let (who, on, force) = (some.clone(), others.clone(), Force::Loose);
-            self.said.claims.push(OrderClaim { who, on, force });
-            self.said.claims.push(OrderClaim { who: others, on: some, force });
+            self.stated.claims.push(OrderClaim { who, on, force });
+            self.stated.claims.push(OrderClaim { who: others, on: some, force });
         }
     }
 

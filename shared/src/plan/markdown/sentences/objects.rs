@@ -1,10 +1,10 @@
-//! What a keyword speaks of: the list after it, also in brackets, in other words or by bare numbers.
+//! The object of a keyword: in "T005 depends on T001 and T002" the list after it; also in brackets, in other words or by bare numbers.
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, has_any, is_denied, is_filler, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_and, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, is_denied, is_filler},
+        name_reader::{List, Name, PlacedName, behind_parenthesis},
+        tokens::{Piece, Token, is_and, is_one_of, is_word_at, lower_word_at, piece_at, word_at},
     },
     ClauseReader,
     permission::is_modal,
@@ -13,10 +13,7 @@ use super::{
 /// After "all above", "all of the above", "all previous tasks", "everything above".
 pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize> {
     const LONGEST: usize = 5;
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-        _ => String::new(),
-    };
+    let word = |at: usize| lower_word_at(clause, at);
     if !matches!(word(at).as_str(), "all" | "everything") {
         return None;
     }
@@ -32,14 +29,14 @@ fn is_auxiliary(token: &Token<'_>) -> bool {
     // `可靠` is no verb.
     matches!(token.what, Piece::Word("可" | "可以" | "能"))
         || is_modal(token)
-        || has_any(std::slice::from_ref(token), &["must", "should", "will"])
+        || token.is_word(&["must", "should", "will"])
 }
 
 impl<'a> ClauseReader<'_, 'a> {
     /// The list after a colon at a position.
     pub(super) fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
         let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
-        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
+        let list = self.name_reader.list_at(self.clause, at + 1).filter(|_| is_colon);
         list.map(|list| list.members).unwrap_or_default()
     }
 
@@ -62,14 +59,14 @@ impl<'a> ClauseReader<'_, 'a> {
             return Some(List::new(members, at, end));
         }
         let list = match self.clause[at].what {
-            Piece::Number(_) => self.mentions.list_after(self.clause, at, Some(kind?))?,
+            Piece::Number(_) => self.name_reader.list_after(self.clause, at, Some(kind?))?,
             // In "block after 5 failed attempts" the number counts, also where there is a task 5.
             Piece::Id(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => {
-                self.mentions.list_at(self.clause, at)?
+                self.name_reader.list_at(self.clause, at)?
             }
             _ => {
-                let list = self.mentions.list_at(self.clause, at);
-                return list.or_else(|| self.mentions.group_at(self.clause, at));
+                let list = self.name_reader.list_at(self.clause, at);
+                return list.or_else(|| self.name_reader.group_at(self.clause, at));
             }
         };
         (!self.is_counted(list.end)).then_some(list)
@@ -82,20 +79,20 @@ impl<'a> ClauseReader<'_, 'a> {
             "has", "have", "being", "to", "completes", "complete", "completed", "done", "finished", "lands",
             "first", "for",
         ];
-        let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
-        keyword_at(self.clause, at, self.voice).is_none() && !is_one_of(word, &PREDICATES)
+        let Some(Piece::Word(word)) = piece_at(self.clause, at) else { return false };
+        self.keyword_at(at).is_none() && !is_one_of(word, &PREDICATES)
     }
 
     /// "Recipe entity from US1" at a position: a few words, and where the thing that they name comes from.
     fn origin_at(&self, at: usize) -> Option<List<'a>> {
         const MOST_WORDS: usize = 6;
         const FROM: [&str; 8] = ["from", "of", "de", "da", "do", "du", "des", "von"];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
+        let word = |at: usize| match piece_at(self.clause, at) {
+            Some(Piece::Word(word)) if self.keyword_at(at).is_none() => Some(word),
             _ => None,
         };
         // "… and Edge Function 4.1", "… + AccountMenu (T015)": the id comes right after the words.
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let is_id = |at: usize| matches!(what(at), Some(Piece::Id(_)));
         let is_bracketed = |at: usize| what(at) == Some(Piece::Open) && is_id(at + 1);
         // "benefits from US3" and "separate from US2" wait for nothing.
@@ -107,7 +104,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .find(|at| {
                 is_id(*at) || is_bracketed(*at) || word(*at).is_some_and(|word| is_one_of(word, &FROM))
             })?;
-        let list = self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))?;
+        let list = self.name_reader.list_at(self.clause, end + usize::from(!is_id(end)))?;
         let is_closed = is_bracketed(end) && what(list.end) == Some(Piece::Close);
         Some(List { end: list.end + usize::from(is_closed), ..list })
     }
@@ -115,11 +112,9 @@ impl<'a> ClauseReader<'_, 'a> {
     /// After the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
     fn behind_thing(&self, at: usize) -> usize {
         const MOST_WORDS: usize = 3;
-        let is_word = |at: &usize| match self.clause.get(*at).map(|token| token.what) {
+        let is_word = |at: &usize| match piece_at(self.clause, *at) {
             Some(Piece::Word(word)) => {
-                !is_and(word)
-                    && !self.begins_sentence(*at)
-                    && keyword_at(self.clause, *at, self.voice).is_none()
+                !is_and(word) && !self.begins_sentence(*at) && self.keyword_at(*at).is_none()
             }
             _ => false,
         };
@@ -131,9 +126,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn begins_sentence(&self, at: usize) -> bool {
         const VERBS: [&str; 6] = ["is", "are", "has", "have", "but", "or"];
         self.clause.get(at).is_some_and(|token| {
-            is_auxiliary(token)
-                || has_any(std::slice::from_ref(token), &VERBS)
-                || keyword_at(self.clause, at, self.voice).is_some()
+            is_auxiliary(token) || token.is_word(&VERBS) || self.keyword_at(at).is_some()
         })
     }
 
@@ -145,21 +138,16 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) => is_and(word) || word.eq_ignore_ascii_case("but"),
             _ => false,
         };
-        let is_word =
-            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
-        let has_verb =
-            |at: usize| is_auxiliary(&self.clause[at]) || keyword_at(self.clause, at, self.voice).is_some();
-        let is_topic = matches!(
-            self.clause.get(list.end).map(|token| token.what),
-            Some(Piece::Word("は" | "는" | "은"))
-        );
+        let is_word = |at: &usize| word_at(self.clause, *at).is_some();
+        let has_verb = |at: usize| is_auxiliary(&self.clause[at]) || self.keyword_at(at).is_some();
+        let is_topic = matches!(piece_at(self.clause, list.end), Some(Piece::Word("は" | "는" | "은")));
         is_parted && (is_topic || (list.end..list.end + SHORTLY).take_while(is_word).any(has_verb))
     }
 
     /// Adds what "… + Recipe entity from US1" or "… and on US1" names after a list.
     fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const PREPOSITIONS: [&str; 9] = ["on", "upon", "de", "del", "da", "do", "von", "od", "от"];
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         loop {
             let joint = self.behind_thing(*end);
             let goes_on = match what(joint) {
@@ -170,7 +158,7 @@ impl<'a> ClauseReader<'_, 'a> {
             let says_again =
                 matches!(what(joint + 1), Some(Piece::Word(word)) if is_one_of(word, &PREPOSITIONS));
             let start = joint + 1 + usize::from(says_again);
-            let next = self.mentions.list_at(self.clause, start);
+            let next = self.name_reader.list_at(self.clause, start);
             let next = next.filter(|list| (joint > *end || says_again) && !self.begins_sentence(list.end));
             let Some(list) = next.or_else(|| self.origin_at(start)).filter(|_| goes_on) else { return };
             *end = list.end;
@@ -189,7 +177,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return None;
         }
         let next = (keyword.end..self.clause.len().min(keyword.end + SHORTLY))
-            .find_map(|at| Some((at, keyword_at(self.clause, at, self.voice)?)))
+            .find_map(|at| Some((at, self.keyword_at(at)?)))
             .filter(|(at, next)| next.sense == Sense::Waits && !is_denied(self.clause, *at));
         self.object_at(next?.1, kind)
     }
@@ -201,17 +189,14 @@ impl<'a> ClauseReader<'_, 'a> {
         if keyword.sense != Sense::Waits || !keyword.is_certain || self.voice == ClauseVoice::Task {
             return None;
         }
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word),
-            _ => None,
-        };
+        let word = |at: usize| word_at(self.clause, at);
         let start = keyword.end + usize::from(word(keyword.end).is_some_and(is_filler));
         let is_name = |word: &str| word.len() >= SHORTEST && word.starts_with(char::is_uppercase);
         word(start).filter(|first| is_name(first))?;
         (1..=MOST_WORDS).rev().find_map(|len| {
             let words: Option<Vec<String>> =
                 (start..start + len).map(|at| word(at).map(str::to_lowercase)).collect();
-            let node = self.mentions.known.phase_with_words(&words?)?;
+            let node = self.name_reader.known.phase_with_words(&words?)?;
             Some((vec![(Name::Node(node), self.clause[start].at)], start + len))
         })
     }
@@ -242,7 +227,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 }
                 return Some((members, end));
             }
-            if keyword_at(self.clause, start, self.voice).is_some() {
+            if self.keyword_at(start).is_some() {
                 return None;
             }
             let may_stand_between = match self.clause[start].what {
@@ -265,15 +250,15 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Task || keyword.sense != Sense::Waits || !keyword.is_certain {
             return None;
         }
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let mut at = keyword.end + usize::from(what(keyword.end) == Some(Piece::Colon));
         let (mut members, mut has_id) = (Vec::new(), false);
         loop {
-            if let Some((node, end)) = self.mentions.known.phase_id_at(self.clause, at) {
+            if let Some((node, end)) = self.name_reader.known.phase_id_at(self.clause, at) {
                 members.push((Name::Node(node), self.clause[at].at));
                 (at, has_id) = (end, true);
             } else {
-                let list = self.mentions.list_at(self.clause, at)?;
+                let list = self.name_reader.list_at(self.clause, at)?;
                 members.extend(list.members);
                 at = list.end;
             }
@@ -290,8 +275,8 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// Adds the ids that only spaces part from a list, as in "depends on T001 T002 T003".
     fn add_ids(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
-        while matches!(self.clause.get(*end).map(|token| token.what), Some(Piece::Id(_))) {
-            let next = self.mentions.list_at(self.clause, *end);
+        while matches!(piece_at(self.clause, *end), Some(Piece::Id(_))) {
+            let next = self.name_reader.list_at(self.clause, *end);
             let Some(list) = next.filter(|list| !self.begins_sentence(list.end)) else { return };
             *end = list.end;
             members.extend(list.members);
@@ -301,20 +286,18 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets after it.
     pub(super) fn add_bracketed(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const MOST_WORDS: usize = 8;
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         loop {
             let joint = *end + usize::from(what(*end) == Some(Piece::Close));
             let goes_on = matches!(what(joint), Some(Piece::Plus | Piece::Comma))
                 || matches!(what(joint), Some(Piece::Word(word)) if is_one_of(word, &["and"]));
-            let is_word = |at: &usize| {
-                matches!(what(*at), Some(Piece::Word(_)))
-                    && keyword_at(self.clause, *at, self.voice).is_none()
-            };
+            let is_word =
+                |at: &usize| matches!(what(*at), Some(Piece::Word(_))) && self.keyword_at(*at).is_none();
             let open = joint + 1 + (joint + 1..).take(MOST_WORDS).take_while(is_word).count();
             if !goes_on || what(open) != Some(Piece::Open) {
                 return;
             }
-            let Some(list) = self.mentions.list_at(self.clause, open + 1) else { return };
+            let Some(list) = self.name_reader.list_at(self.clause, open + 1) else { return };
             *end = list.end;
             members.extend(list.members);
         }
@@ -323,8 +306,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
     pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<PlacedName<'a>>, usize) {
         let goes_on = list.end < self.clause.len()
-            && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
-                || self.is_arrow(list.end));
+            && (self.keyword_at(list.end).is_some_and(|k| k.sense != Sense::Then) || self.is_arrow(list.end));
         let is_parted = list.last.checked_sub(1).is_some_and(|at| self.clause[at].what == Piece::Comma);
         if goes_on && list.members.len() > 1 && is_parted {
             list.members.pop();
@@ -333,8 +315,8 @@ impl<'a> ClauseReader<'_, 'a> {
         // In "US2 can start after Phase 2, US3 and US4 can start after US1" it begins after the comma.
         let may = self.voice == ClauseVoice::Section && self.clause.get(list.end).is_some_and(is_auxiliary);
         let joint = may.then(|| self.last_joint(&list)).flatten();
-        let before =
-            joint.and_then(|joint| Some((self.mentions.list_at(&self.clause[..joint], list.first)?, joint)));
+        let before = joint
+            .and_then(|joint| Some((self.name_reader.list_at(&self.clause[..joint], list.first)?, joint)));
         if let Some((before, joint)) = before {
             return (before.members, joint);
         }
@@ -373,12 +355,12 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let is_meant = is_start && keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section;
         // "Upon completion of US1".
-        let is_of = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if is_filler(word));
+        let is_of = matches!(piece_at(self.clause, keyword.end), Some(Piece::Word(word)) if is_filler(word));
         let start = keyword.end + usize::from(is_of);
-        let list = self.mentions.list_at(self.clause, start).filter(|_| is_meant)?;
+        let list = self.name_reader.list_at(self.clause, start).filter(|_| is_meant)?;
         let is_verb = is_word_at(self.clause, list.end, &VERBS);
         let comma = (start..list.end).find(|at| self.clause[*at].what == Piece::Comma)?;
-        let first = self.mentions.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
+        let first = self.name_reader.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
         Some((first.members, comma))
     }
 }

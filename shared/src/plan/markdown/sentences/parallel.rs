@@ -1,11 +1,11 @@
-//! Who runs in parallel with whom, as labels and sentences about whole phases say it: "Parallel group 1: T001, T002", "All setup tasks can run
-//! in parallel".
+//! From labels and sentences about whole phases to what runs in parallel: "Parallel group 1: T001, T002", "All setup tasks can run in
+//! parallel".
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
-        tokens::{Piece, Token, is_one_of},
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_token, is_parallel_word},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        tokens::{Piece, Token, is_one_of, word_at},
     },
     ClauseReader, is_permission,
 };
@@ -44,13 +44,13 @@ impl<'a> ClauseReader<'_, 'a> {
             && self.clause[colon + 1..open].iter().all(is_word)
             && behind_parenthesis(self.clause, open) == self.clause.len();
         if let Some(tasks) = self.bracketed_tasks(open).filter(|_| is_title) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return;
         }
-        let list = self.mentions.list_at(self.clause, colon + 1);
+        let list = self.name_reader.list_at(self.clause, colon + 1);
         let is_meant = |list: &List<'a>| list.members.iter().all(is_of_tasks) && self.ends_plainly(list.end);
         if let Some(list) = list.filter(is_meant) {
-            self.let_run_beside(&list);
+            self.note_parallel_list(&list);
         }
     }
 
@@ -63,20 +63,18 @@ impl<'a> ClauseReader<'_, 'a> {
         let clause = self.clause;
         let mut marks = clause.windows(MARK.len());
         let is_mark = |part: &[Token<'a>]| part.iter().map(|token| token.what).eq(MARK);
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let open = clause.iter().rposition(|token| token.what == Piece::Open);
         let Some(open) = open.filter(|_| marks.any(is_mark)) else { return };
         let has_ids = clause[..open].iter().any(|token| matches!(token.what, Piece::Id(_)));
-        let says_parallel = clause[..open].iter().any(is_parallel);
+        let says_parallel = clause[..open].iter().any(is_parallel_token);
         let tasks = self.bracketed_tasks(open).filter(|_| says_parallel && !has_ids);
-        self.said.marked.extend(tasks);
+        self.stated.parallel_marked.extend(tasks);
     }
 
     /// Whether nothing but an explanation follows, which names no task and says nothing about order.
     fn ends_plainly(&self, at: usize) -> bool {
         (at..self.clause.len()).all(|at| match self.clause[at].what {
-            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            Piece::Word(_) => self.keyword_at(at).is_none(),
             Piece::Id(_) | Piece::Arrow(_) => false,
             _ => true,
         })
@@ -84,7 +82,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// The members of a list run in parallel. "T007-T012, T013-T017" means that each range is worked through in its
     /// order, and so does "T007-T012 (form), T013 (page)".
-    pub(super) fn let_run_beside(&mut self, list: &List<'a>) {
+    pub(super) fn note_parallel_list(&mut self, list: &List<'a>) {
         // "[all other stories can run in parallel]" does not tell which they are.
         let is_rest = |token: &Token<'_>| token.is_word(&["other", "others", "remaining"]);
         if self.clause[list.last..list.end].iter().any(is_rest) {
@@ -99,12 +97,12 @@ impl<'a> ClauseReader<'_, 'a> {
             list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1 || is_of_two);
         if is_of_ranges {
             let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
-            self.abreast_groups(&groups);
+            self.note_parallel_groups(&groups);
         } else if let Some(groups) = list.grouped() {
             // "T003/T004 (US1) and T005/T006 (US2) can run in parallel".
-            self.abreast_groups(&groups);
+            self.note_parallel_groups(&groups);
         } else {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
     }
 
@@ -119,11 +117,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let [(Name::Phase(_) | Name::Node(_) | Name::Story(_), place)] = list.members[..] else {
             return false;
         };
-        let [phase] = self.mentions.known.nodes(&list.members)[..] else { return false };
+        let [phase] = self.name_reader.known.nodes(&list.members)[..] else { return false };
         let between = &self.clause[list.end..at];
         let sections = between.iter().find_map(|token| match token.what {
             Piece::Word(word) => {
-                Some(self.mentions.known.sections_within(phase, word)).filter(|found| found.len() > 1)
+                Some(self.name_reader.known.sections_within(phase, word)).filter(|found| found.len() > 1)
             }
             _ => None,
         });
@@ -132,7 +130,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return false;
         }
         let groups: Vec<_> = sections.iter().map(|group| vec![(Name::Group(*group), place)]).collect();
-        self.abreast_groups(&groups);
+        self.note_parallel_groups(&groups);
         true
     }
 
@@ -161,23 +159,23 @@ impl<'a> ClauseReader<'_, 'a> {
             return false;
         }
         // "US1 tasks can be parallelized by platform" does not say it of all of them.
-        let goes_on = matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        let goes_on = word_at(self.clause, at + 1).is_some();
         let phase = (name.clone(), *place);
-        let keyword = self.clause.get(at + 1).and_then(|_| keyword_at(self.clause, at + 1, self.voice));
+        let keyword = self.clause.get(at + 1).and_then(|_| self.keyword_at(at + 1));
         if goes_on && keyword.is_none() {
             return false;
         }
         // "… in parallel once the models are there (T007, T008)" names those that are meant.
         let open = (at + 1..self.clause.len()).find(|at| self.clause[*at].what == Piece::Open);
         if let Some(tasks) = open.and_then(|open| self.bracketed_tasks(open)) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return true;
         }
         let first = keyword.filter(|keyword| keyword.sense == Sense::Waits);
-        let first = first.and_then(|keyword| self.mentions.list_at(self.clause, keyword.end));
+        let first = first.and_then(|keyword| self.name_reader.list_at(self.clause, keyword.end));
         let first = first.filter(|list| list.members.iter().all(is_of_tasks));
         let first = first.map(|list| list.members).unwrap_or_default();
-        self.said.within.push((phase, first));
+        self.stated.parallel_phases.push((phase, first));
         true
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_denied, keyword_at},
-        tokens::{Piece, Token, is_cjk, is_one_of},
+        tokens::{Piece, Token, is_cjk, is_one_of, word_at},
     },
     ClauseReader,
 };
@@ -16,16 +16,16 @@ const MODALS: [&str; 22] = [
 
 /// Whether a token is a word that permits something.
 pub(super) fn is_modal(token: &Token<'_>) -> bool {
-    has_any(std::slice::from_ref(token), &MODALS)
+    token.is_word(&MODALS)
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks after a
+/// Whether a list and "parallel" are joined only by words like "can run in": what may be done with the tasks after a
 /// word that permits it, and before that a few words that tell what they are.
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     /// How many words may tell what the tasks are, and what may be done with them: "T001-T005 for the first page can be picked up in
     /// parallel".
     const MOST_WORDS: usize = 6;
-    /// What stands between them where nothing permits it in words.
+    /// The words between them where nothing permits it.
     const WORDS: &[&str] = &[
         "start", "safe", "to", "son", "são", "sont", "sono", "sind", "begin", "proceed", "tasks", "tests",
         "all", "both", "run", "runs", "be", "execute", "executed", "done", "written", "developed", "worked",
@@ -70,10 +70,8 @@ impl ClauseReader<'_, '_> {
         const SHORTLY: usize = 6;
         let before = &self.clause[at.saturating_sub(SHORTLY)..at];
         let is_english = has_any(before, &["can", "may", "could"]);
-        let is_adverb =
-            before.last().is_some_and(|last| has_any(std::slice::from_ref(last), &["in", "run", "be"]));
-        let goes_on = matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)))
-            && keyword_at(self.clause, at + 1, self.voice).is_none();
+        let is_adverb = before.last().is_some_and(|last| last.is_word(&["in", "run", "be"]));
+        let goes_on = word_at(self.clause, at + 1).is_some() && self.keyword_at(at + 1).is_none();
         is_english && !is_adverb && goes_on && has_any(&self.clause[at..=at], &["parallel", "concurrent"])
     }
 }

@@ -3,8 +3,8 @@
 use super::{
     super::{
         keywords::{Keyword, is_wish},
-        mentions::List,
-        tokens::Piece,
+        name_reader::List,
+        tokens::{Piece, piece_at},
     },
     ClauseReader, Force, OrderClaim,
 };
@@ -23,15 +23,15 @@ impl<'a> ClauseReader<'_, 'a> {
         self.last = self.last_but_one.take().map(|list| List { end: keyword.end, ..list });
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         // `T008はT007に依存しない`.
-        let is_denied = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.starts_with("しな") || word.starts_with("せず"));
+        let is_denied = matches!(piece_at(self.clause, keyword.end), Some(Piece::Word(word)) if word.starts_with("しな") || word.starts_with("せず"));
         if let Some(who) = subject.clone().filter(|_| is_denied) {
-            self.said.denied.push((who.clone(), object.members.clone()));
-            self.said.unrelated.push((who, object.members));
+            self.stated.denied.push((who.clone(), object.members.clone()));
+            self.stated.unrelated.push((who, object.members));
             return keyword.end;
         }
         // `T008とT009は互いに依存しない`.
         if is_denied && self.says_mutual(at) {
-            self.let_run_beside(&object);
+            self.note_parallel_list(&object);
             return keyword.end;
         }
         // `T012はT007のみに依存する`.
@@ -39,13 +39,13 @@ impl<'a> ClauseReader<'_, 'a> {
             .checked_sub(1)
             .is_some_and(|before| matches!(self.clause[before].what, Piece::Word("のみ" | "だけ")));
         if let Some(who) = subject.clone().filter(|_| is_only) {
-            self.said.only.push((who, object.members.clone()));
+            self.stated.only.push((who, object.members.clone()));
         }
         let force = if is_wish(self.clause, at, FAR) { Force::Loose } else { Force::Firm };
         match subject {
-            Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force }),
+            Some(who) => self.stated.claims.push(OrderClaim { who, on: object.members, force }),
             None if self.voice.is_own() => {
-                self.said.claims.push(OrderClaim { who: Vec::new(), on: object.members, force });
+                self.stated.claims.push(OrderClaim { who: Vec::new(), on: object.members, force });
             }
             None => {
                 self.subject = None;
@@ -63,12 +63,12 @@ impl<'a> ClauseReader<'_, 'a> {
         // `US2 的前置条件：US1`.
         let on = self.named_behind_colon(keyword.end);
         if let Some(who) = who.clone().filter(|_| !on.is_empty()) {
-            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who, on, force: Force::Firm });
             return keyword.end;
         }
         let on = self.subject.clone().filter(|subject| who.as_ref() != Some(subject));
         if let (Some(who), Some(on)) = (who, on) {
-            self.said.claims.push(OrderClaim { who, on, force: Force::Blocking });
+            self.stated.claims.push(OrderClaim { who, on, force: Force::Blocking });
         }
         keyword.end
     }

@@ -1,10 +1,10 @@
-//! What is named by other words: "both", "them", "each other", "tests".
+//! What is named by other words: "both", "them", "each other", "the other tasks of Phase 3", "tests".
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, same_names},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, word_at},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,
 };
@@ -20,10 +20,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// sentence before is about, "concurrently with the backend (T013, T018)" what is in the brackets.
     pub(super) fn implied_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 5;
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word,
-            _ => "",
-        };
+        let word = |at: usize| word_at(self.clause, at).unwrap_or_default();
         // "T003 depends on both", but not "… on both the page and the form".
         let is_whole = word(keyword.end + 1).is_empty() && keyword.sense == Sense::Waits;
         let meant = self.meant_by_pronoun(keyword.end + 1);
@@ -38,9 +35,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         // "… with CI/CD (T030-T034)".
         let is_plus = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Plus);
-        let is_plain = |at: &usize| {
-            is_plus(*at) || !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none()
-        };
+        let is_plain = |at: &usize| is_plus(*at) || !word(*at).is_empty() && self.keyword_at(*at).is_none();
         let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
         let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
         let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
@@ -64,7 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let start = keyword.end;
         let end = start + (start..).take(MOST_WORDS).take_while(is_within).count();
         let list =
-            self.mentions.list_at(self.clause, end).filter(|_| (start..end).any(|at| is(at, &OTHERS)))?;
+            self.name_reader.list_at(self.clause, end).filter(|_| (start..end).any(|at| is(at, &OTHERS)))?;
         let is_phase = matches!(list.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
         let tasks = self.subject_of(at, keyword.sense, topic);
         let is_meant = keyword.sense == Sense::Unrelated
@@ -73,13 +68,13 @@ impl<'a> ClauseReader<'_, 'a> {
             && is_phase
             && tasks.iter().all(is_of_tasks);
         is_meant.then(|| {
-            self.said.beside_others.push((tasks, list.members));
+            self.stated.parallel_with_rest.push((tasks, list.members));
             list.end
         })
     }
 
     /// `T009 可與其他階段 3 任務平行`: at a word for "parallel", the tasks that run in parallel with the others of a phase.
-    pub(super) fn note_beside_others(&mut self, at: usize) -> bool {
+    pub(super) fn note_parallel_with_rest(&mut self, at: usize) -> bool {
         const CJK: [&str; 8] = ["其他", "其它", "其余", "其餘", "他の", "他之", "다른", "나머지"];
         let (Some(phase), Some(tasks)) = (&self.last, &self.last_but_one) else { return false };
         let is_phase = matches!(phase.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
@@ -94,7 +89,7 @@ impl<'a> ClauseReader<'_, 'a> {
         {
             return false;
         }
-        self.said.beside_others.push((tasks.members.clone(), phase.members.clone()));
+        self.stated.parallel_with_rest.push((tasks.members.clone(), phase.members.clone()));
         true
     }
 
@@ -112,17 +107,14 @@ impl<'a> ClauseReader<'_, 'a> {
             "depend", "depends", "extend", "extends", "need", "needs", "require", "requires", "reuse",
             "reuses", "build", "builds",
         ];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| lower_word_at(self.clause, at);
         let is_relative =
             at.checked_sub(1).is_some_and(|before| matches!(word(before).as_str(), "which" | "that"));
         let end = list.end + 1 + usize::from(matches!(word(list.end + 1).as_str(), "on" | "upon"));
         let is_whole = VERBS.contains(&word(list.end).as_str()) && end == self.clause.len();
         let on = self.subject.clone().filter(|on| is_relative && is_whole && *on != list.members);
         if let Some(on) = on.filter(|_| self.voice == ClauseVoice::Section) {
-            self.said.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
         }
     }
 
@@ -135,16 +127,16 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_this = before.is_some_and(|at| behind[at..].iter().any(|token| is(token, "this")));
         if is_this && self.voice == ClauseVoice::Phase {
             let on = list.members.clone();
-            self.said.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
     }
 
     /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run in parallel.
-    pub(super) fn note_mutual_freedom(&mut self, at: usize, keyword: Keyword) {
+    pub(super) fn note_mutual_independence(&mut self, at: usize, keyword: Keyword) {
         let is_each = is_word_at(self.clause, keyword.end, &["each"]);
         let is_meant = (is_each || self.says_mutual(at)) && self.voice == ClauseVoice::Section;
         if let Some(list) = self.last.clone().filter(|_| is_meant) {
-            self.let_run_beside(&list);
+            self.note_parallel_list(&list);
         }
     }
 
@@ -162,7 +154,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_meant = is_this && self.voice == ClauseVoice::Task && keyword.sense == Sense::Waits;
         let list = self.last.as_ref().filter(|list| is_meant && list.end == at);
         let Some(who) = list.map(|list| list.members.clone()) else { return false };
-        self.said.claims.push(OrderClaim { who, on: Vec::new(), force: Force::Loose });
+        self.stated.claims.push(OrderClaim { who, on: Vec::new(), force: Force::Loose });
         true
     }
 
@@ -178,14 +170,11 @@ impl<'a> ClauseReader<'_, 'a> {
             "concluído", "terminée", "terminé", "abgeschlossen", "ukończona", "zakończona",
         ];
         let behind = &self.clause[list.end..];
-        let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));
+        let is_must = behind.first().is_some_and(|first| first.is_word(&MUST));
         let is_done = has_any(&behind[..behind.len().min(SHORTLY)], &DONE);
         // "… must be complete before T010" tells what waits.
-        let has_keyword =
-            (list.end..self.clause.len()).any(|at| keyword_at(self.clause, at, self.voice).is_some());
-        let is_same = topic.is_some_and(|topic| {
-            topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
-        });
+        let has_keyword = (list.end..self.clause.len()).any(|at| self.keyword_at(at).is_some());
+        let is_same = topic.is_some_and(|topic| same_names(topic, &list.members));
         if !is_must || !is_done || has_keyword || is_same || self.voice == ClauseVoice::Task || self.is_remark
         {
             return;
@@ -196,7 +185,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if self.voice.is_own() || !who.is_empty() {
             let on = list.members.clone();
-            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
+            self.stated.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
     }
 
@@ -211,7 +200,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
         if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
             let tasks = self.subject_of(at, keyword.sense, topic);
-            self.said.chains.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
+            self.stated.sequences.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
         }
         is_mutual
     }

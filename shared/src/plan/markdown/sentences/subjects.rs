@@ -1,9 +1,9 @@
-//! What a sentence is about: the names before a colon, in brackets or right before a keyword.
+//! The subject of a clause: the names before a colon, in brackets or right before a keyword, as in "US2: depends on US1".
 
 use super::{
     super::{
         keywords::{Sense, has_any, keyword_at},
-        mentions::{List, Name, PlacedName},
+        name_reader::{List, Name, PlacedName},
         tokens::{Piece, Token, is_and},
     },
     ClauseReader, is_of_tasks, is_permission,
@@ -14,7 +14,7 @@ const AUXILIARIES: [&str; 10] =
     ["should", "must", "can", "may", "will", "need", "to", "only", "also", "start"];
 
 impl<'a> ClauseReader<'_, 'a> {
-    /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
+    /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what comes before the colon.
     pub(super) fn topic(&self, topic: &mut Option<Vec<PlacedName<'a>>>) {
         if topic.is_some() || self.voice.is_own() {
             return;
@@ -26,7 +26,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if (0..end).any(|at| keyword_at(head, at, self.voice).is_some()) {
             return;
         }
-        let first = (0..end).find_map(|at| self.mentions.list_at(head, at));
+        let first = (0..end).find_map(|at| self.name_reader.list_at(head, at));
         *topic = first.map(|list| list.members).or_else(|| Some(vec![self.title_of(head)?]));
     }
 
@@ -42,11 +42,11 @@ impl<'a> ClauseReader<'_, 'a> {
             })
             .collect();
         let is_telling = words.len() <= MOST_WORDS && words.iter().any(|word| word.len() >= LONG);
-        let node = is_telling.then(|| self.mentions.known.phase_with_words(&words)).flatten()?;
+        let node = is_telling.then(|| self.name_reader.known.phase_with_words(&words)).flatten()?;
         Some((Name::Node(node), head.first()?.at))
     }
 
-    /// "Types (T016) and API (T017) before pages": what stands in several brackets right before a keyword is one list.
+    /// "Types (T016) and API (T017) before pages": the text in several brackets right before a keyword is one list.
     pub(super) fn join_named(&mut self, at: usize) {
         const SHORTLY: usize = 40;
         let named = std::mem::take(&mut self.named);
@@ -86,7 +86,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 // The bracket of "services (T002) before endpoints".
                 let is_between = |token: &Token<'_>| {
                     matches!(token.what, Piece::Word("both" | "all" | "each") | Piece::Close)
-                        || is_of_tasks && has_any(std::slice::from_ref(token), &AUXILIARIES)
+                        || is_of_tasks && token.is_word(&AUXILIARIES)
                 };
                 list.end <= at && between.len() <= MAX_WORDS_BETWEEN && between.iter().all(is_between)
             }
@@ -101,7 +101,7 @@ impl<'a> ClauseReader<'_, 'a> {
         subject
     }
 
-    /// In "T003 depends on T002, which depends on T001" the second is about what stands before "which".
+    /// In "T003 depends on T002, which depends on T001" the second is about what comes before "which".
     fn named_before_which(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
         let which = at.checked_sub(1).filter(|at| has_any(&self.clause[*at..=*at], &["which", "that"]))?;
         let is_comma = |at: &usize| self.clause[*at].what == Piece::Comma;

@@ -1,20 +1,21 @@
-//! From an outline to the tasks of a file: which form its tasks have, and which entries speak of the same one.
+//! From the outline of a file to its tasks: decides which entries are tasks, and joins those that speak of the same one. Of a heading
+//! "### T001: Add the table" and a box "- [ ] T001 Add the table", one becomes the canonical entry and takes over what the other says.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{
-        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
-        is_work_list,
-    },
-    entry::{Form, Lead, TaskEntry, Why},
+    entry::{Form, ListIntro, TaskEntry, Why},
+    id_assignment::{UniqueIds, stable_hash, virtual_id},
     ids,
-    listed::{counted_sections, settle_bullets, settle_rows},
-    naming::{Names, stable_hash, virtual_id},
+    mixed_forms::{classify_bullets, classify_rows, counted_sections},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
     status::{is_status_label, status_mark},
     task_line::ALLOW,
+    taskless_sections::{
+        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
+        is_work_list,
+    },
 };
 use crate::{
     message::is_mistyped,
@@ -27,7 +28,7 @@ pub(super) type CanonicalEntry = Vec<Option<usize>>;
 
 /// Decides which entries are tasks, gives every task an id of its own, and drops from the unread lines what only
 /// repeats a task.
-pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
+pub(super) fn find_canonical(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
     let form = main_form(outline);
     let groups = headings_that_count_groups(file, outline);
     let mut is_task = main_entries(file, outline, form);
@@ -35,7 +36,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     name_equal_boxes(outline, &is_task);
     let mut canonical: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::with_capacity(outline.entries.len());
-    let mut names: Option<Names> = None;
+    let mut names: Option<UniqueIds> = None;
     for at in 0..outline.entries.len() {
         if !is_task[at] {
             continue;
@@ -44,8 +45,8 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
         canonical[at] = Some(found);
         if found != at && !is_reference(outline, found, at) {
             canonical[at] = Some(at);
-            let names =
-                names.get_or_insert_with(|| Names::taken(outline.entries.iter().map(|entry| &entry.id)));
+            let names = names
+                .get_or_insert_with(|| UniqueIds::with_taken(outline.entries.iter().map(|entry| &entry.id)));
             if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
                 first.insert(renamed.folded(), at);
                 rename_duplicate(file, outline, found, at, renamed);
@@ -109,7 +110,7 @@ fn headings_that_count_groups(file: &SpecFile<'_>, outline: &mut Outline<'_>) ->
     let of_form = |form: Form| outline.entries.iter().filter(move |entry| entry.form == form);
     let headings: HashSet<&TaskId> = of_form(Form::Heading).map(|entry| &entry.id).collect();
     let heading_above = |entry: &TaskEntry| {
-        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        let mut chain = outline.chain(entry.section);
         chain.find_map(|at| outline.sections[at].task)
     };
     let is_below_another =
@@ -166,9 +167,9 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
     let numbers: Vec<_> = numbers.iter().map(|entry| (entry.at, None, Why::Number)).collect();
     outline.unread.extend(numbers);
-    settle_plain_boxes(file, outline, form, &mut is_task);
-    settle_bullets(outline, form, &mut is_task);
-    settle_rows(outline, form, &mut is_task);
+    classify_plain_boxes(file, outline, form, &mut is_task);
+    classify_bullets(outline, form, &mut is_task);
+    classify_rows(outline, form, &mut is_task);
     is_task
 }
 
@@ -205,15 +206,14 @@ struct PlainBoxes<'o, 'a> {
 
 impl PlainBoxes<'_, '_> {
     fn chain(&self, section: Option<usize>) -> impl Iterator<Item = &HeadingSection> {
-        let chain = std::iter::successors(section, |at| self.outline.sections[*at].parent);
-        chain.map(|at| &self.outline.sections[at]).filter(|section| section.level > 1)
+        self.outline.sections_around(section)
     }
 
     /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, it is a task in their
     /// list, in a phase of its own, and in any other section that is not about something else.
     fn meaning(&self, entry: &TaskEntry) -> Meaning {
         let is_check =
-            entry.lead == Lead::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
+            entry.lead == ListIntro::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
         match self.form {
             Form::Plain if is_check => Meaning::Check,
             Form::Plain => Meaning::Task,
@@ -255,7 +255,7 @@ impl PlainBoxes<'_, '_> {
             is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
         };
         if self.with_ids.contains(&entry.section) {
-            return if entry.lead == Lead::None { Meaning::Task } else { Meaning::LikelyCheck };
+            return if entry.lead == ListIntro::None { Meaning::Task } else { Meaning::LikelyCheck };
         }
         if entry.section.is_some_and(|at| self.with_tasks.contains(&at)) {
             return Meaning::LikelyCheck;
@@ -271,9 +271,8 @@ impl PlainBoxes<'_, '_> {
     }
 }
 
-fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
+fn classify_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
     let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
-    let parent = |at: &usize| outline.sections[*at].parent;
     let mut boxes = PlainBoxes {
         outline,
         form,
@@ -281,7 +280,7 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             .filter(|(entry, _)| entry.form == Form::Box)
             .map(|(entry, _)| entry.section)
             .collect(),
-        with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
+        with_tasks: tasks().flat_map(|(entry, _)| outline.chain(entry.section)).collect(),
         legends: legends(outline),
         reads_work_lists: false,
     };
@@ -307,7 +306,7 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             note_check(outline, *at);
         }
     }
-    warn_of_doubts(file, outline, &meant);
+    warn_of_guesses(file, outline, &meant);
 }
 
 fn legends(outline: &Outline<'_>) -> HashSet<Option<usize>> {
@@ -319,7 +318,7 @@ fn legends(outline: &Outline<'_>) -> HashSet<Option<usize>> {
 }
 
 /// Tells once for each section what its boxes were taken for, where that is a guess.
-fn warn_of_doubts(file: &SpecFile<'_>, outline: &mut Outline<'_>, meant: &[(usize, Meaning)]) {
+fn warn_of_guesses(file: &SpecFile<'_>, outline: &mut Outline<'_>, meant: &[(usize, Meaning)]) {
     let mut doubts: BTreeMap<(Option<usize>, bool), (usize, usize)> = BTreeMap::new();
     for (at, meaning) in meant {
         if matches!(meaning, Meaning::LikelyTask | Meaning::LikelyCheck) {
@@ -379,7 +378,7 @@ fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
         return;
     }
     let others = outline.entries.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
-    let mut names = Names::taken(others.map(|(entry, _)| &entry.id));
+    let mut names = UniqueIds::with_taken(others.map(|(entry, _)| &entry.id));
     for (at, wanted) in wanted.iter().enumerate() {
         let Some(wanted) = wanted else { continue };
         let name = if count[wanted] > 1 {
@@ -406,8 +405,7 @@ fn surroundings(outline: &Outline<'_>, at: usize) -> u32 {
 /// A known id in another form, in a summary, or with the same words is the same task.
 fn is_reference(outline: &Outline<'_>, first: usize, other: usize) -> bool {
     let (one, two) = (&outline.entries[first], &outline.entries[other]);
-    let sections = std::iter::successors(two.section, |at| outline.sections[*at].parent);
-    let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+    let mut titles = outline.sections_around(two.section);
     let words = |entry: &TaskEntry| entry.text.lines().next().unwrap_or_default().trim().to_lowercase();
     one.id == two.id
         && (one.form != two.form
@@ -449,7 +447,7 @@ fn merge(outline: &mut Outline<'_>, found: usize, other: usize) {
     }
     entry.steps = (entry.steps.0 + steps.0, entry.steps.1 + steps.1);
     if !entry.text.contains(&text) {
-        entry.say(&text);
+        entry.append_line(&text);
     }
 }
 

@@ -1,25 +1,25 @@
-//! From statements to edges: names become nodes, and what waits for what, or need not wait, is noted.
+//! From claims of sentences to edges between nodes: "T005 depends on T001-T003" becomes three edges.
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
     super::{
-        mentions::{Name, PlacedName},
+        name_reader::{Name, PlacedName},
         node_index::{NamedNodes, UnknownId},
         sentences::{ArrowClaim, Force, OrderClaim},
         tokens::is_phase_word,
         tree::NodeKind,
     },
     Edge, MOST_EDGES, MOST_PAIRS, MOST_UNRELATED, Scope, Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 use crate::{name::TaskId, plan::assemble::SourcePlace};
 
 /// The place of a task that a sentence is about without naming it.
 const NO_PLACE: usize = usize::MAX;
 
-impl Reader<'_, '_, '_> {
-    /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
+impl PageReader<'_, '_, '_> {
+    /// Two lists of which no member needs to wait for one of the other; an empty one means the phase itself.
     pub(super) fn unrelated(
         &mut self,
         who: &[PlacedName<'_>],
@@ -55,7 +55,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Some tasks of which none needs to wait for another task of a phase, nor such a task for them.
-    pub(super) fn beside_others(&mut self, tasks: &[PlacedName<'_>], phase: &[PlacedName<'_>]) {
+    pub(super) fn make_parallel_with_rest(&mut self, tasks: &[PlacedName<'_>], phase: &[PlacedName<'_>]) {
         if self.statements.unrelated.len() >= MOST_UNRELATED {
             return;
         }
@@ -90,7 +90,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Tasks that run one after the other.
-    pub(super) fn chain(&mut self, names: &[PlacedName<'_>], weight: Weight) {
+    pub(super) fn make_sequence(&mut self, names: &[PlacedName<'_>], weight: Weight) {
         self.note_near(None, [names, &[]]);
         let force = if weight == Weight::Remark { Force::Loose } else { Force::Firm };
         let mut nodes = self.nodes(names, None, force);
@@ -102,7 +102,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Each of them need not wait for the others. If all tasks of a phase are listed, the statement is about the phase.
-    pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
+    pub(super) fn make_parallel(&mut self, names: &[PlacedName<'_>]) {
         const MAX_NAMES: usize = 64;
         let mut nodes = self.known.nodes(names);
         if nodes.len() <= MAX_NAMES && self.statements.unrelated.len() < MOST_UNRELATED {
@@ -131,7 +131,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// All tasks of a phase run in parallel, after those of them that are named.
-    pub(super) fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
+    pub(super) fn make_phase_parallel(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
         let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
         let first = self.known.nodes(first);
         let hierarchy = self.hierarchy;
@@ -149,20 +149,20 @@ impl Reader<'_, '_, '_> {
         }
         // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
         if self.roles[node].is_about_checks() {
-            self.pairs_beside(&tasks);
+            self.make_pairs_parallel(&tasks);
         } else {
-            self.beside(&tasks);
+            self.make_tasks_parallel(&tasks);
         }
     }
 
-    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, whatever a sentence about many says.
-    pub(super) fn beside(&mut self, tasks: &[usize]) {
+    /// Tasks that run in parallel. No implementation runs in parallel with its own tests, even if a sentence about many tasks says so.
+    pub(super) fn make_tasks_parallel(&mut self, tasks: &[usize]) {
         if !self.mixes_tests(tasks) {
-            self.pairs_beside(tasks);
+            self.make_pairs_parallel(tasks);
         }
     }
 
-    fn pairs_beside(&mut self, tasks: &[usize]) {
+    fn make_pairs_parallel(&mut self, tasks: &[usize]) {
         const MAX_TASKS: usize = 64;
         if tasks.len() <= MAX_TASKS && self.statements.unrelated.len() < MOST_UNRELATED {
             let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
@@ -171,10 +171,10 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Of some tasks, those with the mark `[P]` run in parallel.
-    pub(super) fn marked(&mut self, names: &[PlacedName<'_>]) {
+    pub(super) fn make_marked_parallel(&mut self, names: &[PlacedName<'_>]) {
         let is_marked = |at: &usize| self.found.drafts[*at].task.parallel;
         let tasks: Vec<usize> = self.known.nodes(names).into_iter().filter(is_marked).collect();
-        self.beside(&tasks);
+        self.make_tasks_parallel(&tasks);
     }
 
     /// A drawn tree always leads from the earlier to the later.
@@ -335,7 +335,7 @@ impl Reader<'_, '_, '_> {
             let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, problems_before));
             self.found.warnings.push(problem);
         }
-        self.settle_duplicates(names, &mut nodes);
+        self.resolve_duplicates(names, &mut nodes);
         nodes
     }
 
@@ -357,7 +357,7 @@ impl Reader<'_, '_, '_> {
 
     /// An id that several tasks have means the one in the phase that the sentence is in or speaks of. Where that does not
     /// tell, it cannot say which of them is waited for.
-    fn settle_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
+    fn resolve_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
         if self.page.outline.duplicates.is_empty() {
             return;
         }

@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use super::{
     super::{
         Page,
-        asides::has_word,
-        keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, Sense, is_parallel_token, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Name, NameReader, PlacedName, is_of_tasks},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
         parallel_sections::kind_in_parallel,
         section::counted_label,
         sentences::{Force, OrderClaim, names_line_of_work},
+        taskless_sections::has_word,
         tokens::{Piece, Token, Tokenizer, is_one_of},
     },
     Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Notes the names of groups in the lines that speak of order.
@@ -29,11 +29,11 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
         let tokenizer = Tokenizer { is_id: &is_id };
-        let mentions = Mentions { known, reads_titles: false };
+        let name_reader = NameReader { known, reads_titles: false };
         let blocks = page.outline.dependencies.iter().flat_map(|block| &block.lines);
         let lines = blocks.chain(&page.outline.parallel_lines).filter(|line| line.kind != LineKind::Code);
         for line in lines.filter(|line| line.text.contains(['(', '（'])) {
-            groups_of(line, &tokenizer, &mentions, &mut named);
+            groups_of(line, &tokenizer, &name_reader, &mut named);
             if named.len() > MAX_NAMES {
                 break;
             }
@@ -81,11 +81,10 @@ fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
 fn groups_of(
     line: &PlanLine<'_>,
     tokenizer: &Tokenizer<'_>,
-    mentions: &Mentions<'_>,
+    name_reader: &NameReader<'_>,
     named: &mut Vec<(Vec<String>, Vec<usize>)>,
 ) {
-    let mut tokens: Vec<Token<'_>> = Vec::new();
-    tokenizer.lines(std::iter::once(line), &mut tokens);
+    let tokens = tokenizer.line(line);
     for open in (0..tokens.len()).filter(|at| tokens[*at].what == Piece::Open) {
         let words: Vec<String> = tokens[..open]
             .iter()
@@ -104,11 +103,11 @@ fn groups_of(
         if says_order || !(2..=MOST_GROUP_WORDS).contains(&words.len()) || !is_start {
             continue;
         }
-        let Some(list) = mentions.list_at(&tokens, open + 1) else { continue };
+        let Some(list) = name_reader.list_at(&tokens, open + 1) else { continue };
         let is_task = |name: &Name<'_>| matches!(name, Name::Task(_) | Name::Range(..));
         let is_whole = tokens.get(list.end).is_some_and(|token| token.what == Piece::Close);
         if is_whole && list.members.iter().all(|(name, _)| is_task(name)) {
-            named.push((words.into_iter().rev().collect(), mentions.known.nodes(&list.members)));
+            named.push((words.into_iter().rev().collect(), name_reader.known.nodes(&list.members)));
         }
     }
 }
@@ -117,14 +116,14 @@ fn groups_of(
 type Group<'a> = Vec<PlacedName<'a>>;
 
 /// What comes before the lines of a batch.
-struct First<'a> {
+struct BatchPrerequisite<'a> {
     group: Group<'a>,
     /// Whether they wait for nothing else: "run in parallel after T003".
     is_all: bool,
 }
 
 /// What a line of a batch begins with.
-struct Lead<'a> {
+struct BatchLine<'a> {
     group: Group<'a>,
     /// Whether its tasks run in parallel: commas part them, or they are a group.
     is_list: bool,
@@ -142,7 +141,7 @@ struct Batch<'a> {
     has_sequence: bool,
 }
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// Notes the batches in some lines that follow each other.
     pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
@@ -151,7 +150,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let mut batch: Option<Batch<'a>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
         let mut is_of_tracks = false;
-        let mut first: Option<First<'a>> = None;
+        let mut first: Option<BatchPrerequisite<'a>> = None;
         for line in lines {
             if let Some(group) = self.track(line, is_of_tracks) {
                 self.close_batch(batch.take());
@@ -160,7 +159,7 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             is_of_tracks = opens_tracks(line.text)
                 || kind_in_parallel(line.text).is_some()
-                || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
+                || is_of_tracks && of_workers.is_empty() && may_precede_list(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
@@ -170,30 +169,30 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             let lead = self.leading_group(line);
             first = first.filter(|_| is_first || lead.is_some());
-            if let (Some(first), Some(Lead { group: who, .. })) = (&first, &lead) {
+            if let (Some(first), Some(BatchLine { group: who, .. })) = (&first, &lead) {
                 let claim = OrderClaim { who: who.clone(), on: first.group.clone(), force: Force::Loose };
                 self.claim(&claim, None, Weight::Remark);
                 if first.is_all {
                     self.only(who, &first.group);
                 }
             }
-            if let Some(Lead { group, is_of_worker: true, .. }) = lead {
+            if let Some(BatchLine { group, is_of_worker: true, .. }) = lead {
                 of_workers.push(group);
                 continue;
             }
-            self.beside_each_other(&std::mem::take(&mut of_workers));
+            self.make_groups_parallel(&std::mem::take(&mut of_workers));
             match (&mut batch, lead) {
                 // "T011, T012, T013 (schemas)": these run in parallel; what other lines name may come before them.
-                (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
-                (Some(batch), Some(Lead { group, is_sequential, .. })) => {
+                (Some(_), Some(BatchLine { group, is_list: true, .. })) => self.make_parallel(&group),
+                (Some(batch), Some(BatchLine { group, is_sequential, .. })) => {
                     batch.groups.push(group);
                     batch.has_sequence |= is_sequential;
                 }
-                (Some(batch), None) if batch.groups.is_empty() && leads_on(line.text) => {}
+                (Some(batch), None) if batch.groups.is_empty() && may_precede_list(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
-        self.beside_each_other(&of_workers);
+        self.make_groups_parallel(&of_workers);
         self.close_batch(batch);
     }
 
@@ -201,20 +200,17 @@ impl<'a> Reader<'_, '_, 'a> {
     /// the line says that they wait, as "T005 (after both tracks)", are left out.
     fn track(&self, line: &PlanLine<'a>, is_of_tracks: bool) -> Option<Group<'a>> {
         const LONGEST: usize = 8;
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let tokens = self.tokenizer.content(line);
         let colon = tokens.iter().take(LONGEST).position(|token| token.what == Piece::Colon)?;
         let (label, rest) = (&tokens[..colon], &tokens[colon + 1..]);
-        let is_name =
-            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
         let names_track = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_track(word));
-        if label.iter().any(is_name) || !is_of_tracks && !label.iter().any(names_track) {
+        if label.iter().any(Token::is_name) || !is_of_tracks && !label.iter().any(names_track) {
             return None;
         }
         let waits = |at: usize| {
             keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
         };
-        let mut lists = self.mentions(false).lists(rest);
+        let mut lists = self.name_reader(false).lists(rest);
         if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_of_tasks)) {
             return None;
         }
@@ -226,22 +222,19 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
-    fn names_first(&self, line: &PlanLine<'a>) -> Option<First<'a>> {
+    fn names_first(&self, line: &PlanLine<'a>) -> Option<BatchPrerequisite<'a>> {
         let text = line.text.trim_start_matches(['#', ' ']);
         if !text.trim_end().ends_with([':', '：']) {
             return None;
         }
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
-        let behind = tokens.iter().position(is_parallel).map_or(0, |at| at + 1);
+        let tokens = self.tokenizer.text(text, line.offset_of(text));
+        let behind = tokens.iter().position(is_parallel_token).map_or(0, |at| at + 1);
         let is_all = behind > 0 && !tokens[..behind].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let at = if is_all { behind } else { 0 };
         let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
-        let list = self.mentions(false).list_at(&tokens, keyword.end)?;
+        let list = self.name_reader(false).list_at(&tokens, keyword.end)?;
         let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_of_tasks);
-        is_meant.then_some(First { group: list.members, is_all })
+        is_meant.then_some(BatchPrerequisite { group: list.members, is_all })
     }
 
     /// `T004 ──┐` and `T005 ──┴── can run at once`: lines that a drawn bracket holds together, and what it says of them.
@@ -267,7 +260,7 @@ impl<'a> Reader<'_, '_, 'a> {
 
     fn close_drawn_group(&mut self, group: &[PlacedName<'a>], is_parallel: bool) {
         if is_parallel && group.len() > 1 {
-            self.abreast(group);
+            self.make_parallel(group);
         }
     }
 
@@ -282,21 +275,20 @@ impl<'a> Reader<'_, '_, 'a> {
             let marked = self.marked_group(line).filter(|_| line.kind == LineKind::Code);
             match marked.or_else(|| self.parallel_task(line)) {
                 Some(group) => groups.push(group),
-                None => self.beside_each_other(&std::mem::take(&mut groups)),
+                None => self.make_groups_parallel(&std::mem::take(&mut groups)),
             }
         }
-        self.beside_each_other(&groups);
+        self.make_groups_parallel(&groups);
     }
 
     /// The tasks of a line that is a name, a range of tasks in brackets and the mark `[P]`.
     fn marked_group(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         const MARK: [Piece<'_>; 4] = [Piece::Close, Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let mut tokens = self.tokenizer.content(line);
         tokens.retain(|token| !matches!(token.what, Piece::Other | Piece::Bars));
         let close = tokens.len().checked_sub(MARK.len())?;
         let open = tokens.iter().position(|token| token.what == Piece::Open)?;
-        let list = self.mentions(false).list_at(&tokens, open + 1)?;
+        let list = self.name_reader(false).list_at(&tokens, open + 1)?;
         let is_name = open > 0 && tokens[..open].iter().all(|token| matches!(token.what, Piece::Word(_)));
         let is_marked = tokens[close..].iter().map(|token| token.what).eq(MARK);
         let is_range = matches!(list.members[..], [(Name::Range(..), _)]);
@@ -305,8 +297,7 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// The task that a line begins with, if the line ends with "(parallel)" and says nothing else about order.
     fn parallel_task(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let tokens = self.tokenizer.content(line);
         let [Token { what: Piece::Id(id), at }, text @ .., open, word, close] = &tokens[..] else {
             return None;
         };
@@ -322,9 +313,8 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// The tasks or phases that a line begins with.
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
-        self.mentions(true).list_at(&tokens, 0).map(|list| list.members)
+        let tokens = self.tokenizer.content(line);
+        self.name_reader(true).list_at(&tokens, 0).map(|list| list.members)
     }
 
     fn close_batch(&mut self, batch: Option<Batch<'a>>) {
@@ -332,7 +322,7 @@ impl<'a> Reader<'_, '_, 'a> {
         const MAX_BATCH: usize = 40;
         let Batch { groups, has_sequence } = batch.unwrap_or_default();
         // "Parallel:" and one line "T016 + T017" below it.
-        let is_alone = groups.len() == 1;
+        let starts_independently = groups.len() == 1;
         let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         if batch.len() > MAX_BATCH || self.mixes_tests(&tasks) {
@@ -341,14 +331,14 @@ impl<'a> Reader<'_, '_, 'a> {
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
         let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
         let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
-        if !has_sequence && (is_alone || batch.iter().all(is_plain)) {
-            return self.abreast(&batch.concat());
+        if !has_sequence && (starts_independently || batch.iter().all(is_plain)) {
+            return self.make_parallel(&batch.concat());
         }
-        self.beside_each_other(&batch);
+        self.make_groups_parallel(&batch);
     }
 
     /// Groups of which none waits for a member of another. More than a few mean a whole phase.
-    fn beside_each_other(&mut self, groups: &[Group<'a>]) {
+    fn make_groups_parallel(&mut self, groups: &[Group<'a>]) {
         const MAX_GROUPS: usize = 40;
         for (at, group) in groups.iter().enumerate().filter(|_| groups.len() <= MAX_GROUPS) {
             for other in &groups[at + 1..] {
@@ -371,9 +361,8 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
-    fn leading_group(&self, line: &PlanLine<'a>) -> Option<Lead<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.lines(std::iter::once(line), &mut tokens);
+    fn leading_group(&self, line: &PlanLine<'a>) -> Option<BatchLine<'a>> {
+        let tokens = self.tokenizer.line(line);
         let is_lead = |token: &Token<'_>| match token.what {
             Piece::Word(word) => word.eq_ignore_ascii_case("task"),
             piece => matches!(piece, Piece::Stop | Piece::Colon | Piece::Dash | Piece::Other),
@@ -388,7 +377,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_of_worker = is_label(&["terminal", "agent", "worker", "session", "thread"]);
         let is_named = is_label(&["group", "batch", "set"]);
         let start = if is_of_worker || is_named { start + 3 } else { start };
-        let list = self.mentions(false).list_at(&tokens, start)?;
+        let list = self.name_reader(false).list_at(&tokens, start)?;
         if !list.members.iter().all(is_of_tasks) {
             return None;
         }
@@ -405,7 +394,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
         let group = if says_more { Vec::new() } else { list.members };
         let is_list = is_list && !says_more && !says_sequential;
-        Some(Lead { group, is_list, is_sequential: says_sequential, is_of_worker })
+        Some(BatchLine { group, is_list, is_sequential: says_sequential, is_of_worker })
     }
 }
 
@@ -439,7 +428,7 @@ fn is_track(word: &str) -> bool {
 }
 
 /// Whether a line may come between what opens a batch and its list: an empty one, or the start of a fence.
-fn leads_on(text: &str) -> bool {
+fn may_precede_list(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text.starts_with("```")
 }

@@ -1,4 +1,4 @@
-//! Sections that hold no tasks: lists of checks, summaries, change logs, and what is left for another time.
+//! Titles of sections that hold no tasks: "Acceptance criteria", "Summary", "Change log", "Out of scope".
 
 use super::section::{counted_label, is_dependencies, phase_label, without_brackets};
 

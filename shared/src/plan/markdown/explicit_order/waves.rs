@@ -1,18 +1,17 @@
-//! Waves: lists and tables that tell what runs first, what runs then, and so on.
+//! From waves to edges: each wave of a list or table, as "| Wave 2 | T003, T004 |", waits for the one before it.
 
 use std::collections::HashMap;
 
 use super::{
     super::{
-        drawings::Wave,
+        diagrams::Wave,
         keywords::{ClauseVoice, keyword_at},
-        mentions::Name,
+        name_reader::Name,
         sentences::Force,
         table::WaveRow,
-        tokens::Token,
     },
     Scope, Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Wider waves than anybody writes are closed by their last task.
@@ -21,7 +20,7 @@ const WIDEST: usize = 64;
 /// The nodes of a wave, each with the place that names it.
 type WaveNodes = Vec<(usize, usize)>;
 
-impl Reader<'_, '_, '_> {
+impl PageReader<'_, '_, '_> {
     /// The waves of a fence: each waits for the one before it.
     pub(super) fn waves(&mut self, waves: &[Wave]) {
         let mut before: Vec<usize> = Vec::new();
@@ -48,8 +47,8 @@ impl Reader<'_, '_, '_> {
             all.sort_unstable();
             all.dedup();
             // A table that names a task twice or that cannot be read as a whole says something else.
-            let is_told = table.iter().any(|row| self.says_when(row));
-            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count || is_told {
+            let states_own_order = table.iter().any(|row| self.says_when(row));
+            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count || states_own_order {
                 continue;
             }
             let by_number: HashMap<&str, usize> =
@@ -70,19 +69,17 @@ impl Reader<'_, '_, '_> {
 
     /// Whether a row says when its tasks run, as "After T003" or "US2" does: it is no wave after the row above it then.
     fn says_when(&self, row: &WaveRow<'_>) -> bool {
-        let mut tokens: Vec<Token<'_>> = Vec::new();
-        self.tokenizer.text(row.label, 0, &mut tokens);
+        let tokens = self.tokenizer.text(row.label, 0);
         let is_counted = row.label.starts_with(|c: char| c.is_ascii_digit());
         !is_counted
             && !tokens.is_empty()
-            && (self.mentions(true).list_at(&tokens, 0).is_some()
+            && (self.name_reader(true).list_at(&tokens, 0).is_some()
                 || keyword_at(&tokens, 0, ClauseVoice::Section).is_some())
     }
 
     fn wave_row(&self, row: &WaveRow<'_>) -> WaveNodes {
-        let mut tokens: Vec<Token<'_>> = Vec::new();
-        self.tokenizer.text(row.names, row.at, &mut tokens);
-        let names = self.mentions(true).names(&tokens);
+        let tokens = self.tokenizer.text(row.names, row.at);
+        let names = self.name_reader(true).names(&tokens);
         let (mut nodes, _) = self.known.resolve_all(&names, None);
         nodes.sort_unstable();
         nodes.dedup_by_key(|(at, _)| *at);

@@ -1,4 +1,5 @@
-//! Dependencies in code fences: trees of ASCII or box characters, Mermaid's flowcharts, and waves as JSON.
+//! From a code fence to dependencies: trees of ASCII or box characters (`T001` above `├── T002`), Mermaid's flowcharts (`A --> B`), and
+//! waves as JSON.
 
 use std::collections::HashMap;
 
@@ -6,17 +7,17 @@ use serde_json::Value;
 
 use super::{
     Offset, PlanLine,
+    diagram_connectors::{self, DiagramGrid, Span},
     keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
-    mentions::{Mentions, Name, PlacedName, behind_parenthesis},
+    name_reader::{Name, NameReader, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
-    wires::{self, Canvas, Span},
 };
 
 /// Reads the lines of one fence.
-pub(super) struct DrawingReader<'d> {
-    pub(super) mentions: &'d Mentions<'d>,
+pub(super) struct DiagramReader<'d> {
+    pub(super) name_reader: &'d NameReader<'d>,
     pub(super) tokenizer: &'d Tokenizer<'d>,
 }
 
@@ -31,19 +32,19 @@ pub(super) fn is_mermaid(lines: &[PlanLine<'_>]) -> bool {
 
 /// A name in a drawing.
 #[derive(Clone)]
-struct DrawnName<'a> {
+struct DiagramName<'a> {
     /// The column where it begins.
     column: usize,
     names: Vec<PlacedName<'a>>,
     /// Whether an arrow leads to it on its own line. Such chains are read as sentences.
     is_chained: bool,
-    /// Whether a wire leads to it, so that its place in the tree tells nothing more.
-    is_wired: bool,
+    /// Whether a connector leads to it, so that its place in the tree tells nothing more.
+    is_connected: bool,
 }
 
 /// What one line of a drawing holds.
 struct Row<'a> {
-    names: Vec<DrawnName<'a>>,
+    names: Vec<DiagramName<'a>>,
     /// The column of a `├` or `└` before the first name.
     branch: Option<usize>,
     /// Whether a line of the tree passes the first name on its left.
@@ -53,7 +54,7 @@ struct Row<'a> {
     /// The column of a corner after the first name that leads up.
     corner: Option<usize>,
     /// Whether it begins with a corner that leads down from it.
-    hangs_up: bool,
+    has_upper_corner: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
     /// The column of the first character.
@@ -67,7 +68,7 @@ struct Row<'a> {
 /// The way down to the current line of a tree.
 #[derive(Default)]
 struct Path<'a> {
-    rows: Vec<Vec<DrawnName<'a>>>,
+    rows: Vec<Vec<DiagramName<'a>>>,
     /// Everything that was named since the tree began.
     all: Vec<Vec<PlacedName<'a>>>,
 }
@@ -139,9 +140,9 @@ fn is_divider(text: &str) -> bool {
         && text.chars().skip(1).take(text.chars().count() - 2).all(is_rule)
 }
 
-/// Takes what the wires of a drawing say, and marks the names that they lead to.
-fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
-    if !lines.iter().any(|line| line.text.contains(wires::is_line)) {
+/// Takes what the connectors of a drawing say, and marks the names that they lead to.
+fn follow_connectors<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
+    if !lines.iter().any(|line| line.text.contains(diagram_connectors::is_line)) {
         return;
     }
     let canvas: Vec<Vec<char>> = lines.iter().map(|line| line.text.chars().collect()).collect();
@@ -152,22 +153,22 @@ fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut V
         Span { top: *row, bottom: *row, left, right, name }
     };
     let spans: Vec<Span> = places.iter().enumerate().map(span).collect();
-    for wire in Canvas::new(canvas, &spans).wires() {
+    for connector in DiagramGrid::new(canvas, &spans).connectors() {
         let names = |numbers: &[usize]| -> Vec<PlacedName<'a>> {
             numbers
                 .iter()
                 .flat_map(|name| rows[places[*name].0].names[places[*name].1].names.clone())
                 .collect()
         };
-        claims.push(ArrowClaim { left: names(&wire.from), right: names(&wire.to) });
-        for name in wire.to {
-            rows[places[name].0].names[places[name].1].is_wired = true;
+        claims.push(ArrowClaim { left: names(&connector.from), right: names(&connector.to) });
+        for name in connector.to {
+            rows[places[name].0].names[places[name].1].is_connected = true;
         }
     }
 }
 
 /// Whether two lists begin with names of the same kind, as two phases.
-fn is_of_a_kind<'a>(one: &[PlacedName<'a>], other: &[PlacedName<'a>]) -> bool {
+fn are_of_one_kind<'a>(one: &[PlacedName<'a>], other: &[PlacedName<'a>]) -> bool {
     let kind = std::mem::discriminant::<Name<'a>>;
     one.first().map(|(name, _)| kind(name)) == other.first().map(|(name, _)| kind(name))
 }
@@ -177,7 +178,7 @@ fn extent(row: &[char], column: usize) -> (usize, usize) {
     /// Nobody draws wider texts, and a line of thousands of names must not be gone through for each of them.
     const WIDEST: usize = 120;
     let is_gap = |at: usize| row[at] == ' ' && row.get(at + 1).is_none_or(|next| *next == ' ');
-    let is_end = |at: usize| wires::is_line(row[at]) || is_gap(at);
+    let is_end = |at: usize| diagram_connectors::is_line(row[at]) || is_gap(at);
     let left = (0..column).rev().take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
     let right = (column..row.len()).take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
     let trimmed = (column..=right).rev().find(|at| row[*at] != ' ').unwrap_or(right);
@@ -212,7 +213,7 @@ fn corner_behind(text: &str, name: usize) -> Option<usize> {
     Some(text[..name + at].chars().count())
 }
 
-impl<'d> DrawingReader<'d> {
+impl<'d> DiagramReader<'d> {
     /// Which names are above which in a tree: the upper ones come first.
     pub(super) fn tree<'a>(&self, lines: &[PlanLine<'a>]) -> Vec<ArrowClaim<'a>> {
         let mut claims = Vec::new();
@@ -221,7 +222,7 @@ impl<'d> DrawingReader<'d> {
         let mut fork = None;
         let mut joint = Joint::default();
         let mut rows: Vec<Row<'a>> = lines.iter().map(|line| self.row(line)).collect();
-        follow_wires(lines, &mut rows, &mut claims);
+        follow_connectors(lines, &mut rows, &mut claims);
         let mut was_framed = false;
         for (row, line) in rows.into_iter().zip(lines) {
             joint.follow(&row, &mut claims);
@@ -240,7 +241,7 @@ impl<'d> DrawingReader<'d> {
             let right: Vec<PlacedName<'a>> = row
                 .names
                 .iter()
-                .filter(|name| !name.is_chained && !name.is_wired)
+                .filter(|name| !name.is_chained && !name.is_connected)
                 .flat_map(|name| name.names.clone())
                 .collect();
             if let Some(branch) = row.branch {
@@ -259,7 +260,7 @@ impl<'d> DrawingReader<'d> {
                 }
             }
             leads_down = false;
-            if row.hangs_up {
+            if row.has_upper_corner {
                 // Branches that are drawn above what they hang from are not read.
                 path = Path::default();
                 continue;
@@ -292,7 +293,7 @@ impl<'d> DrawingReader<'d> {
             branch: branch.map(|byte| text[..byte].chars().count()),
             joint: joint_behind(text, byte),
             corner: corner_behind(text, byte),
-            hangs_up: before.contains(['┌', '╭']),
+            has_upper_corner: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
             is_remark: is_predicate
@@ -305,10 +306,9 @@ impl<'d> DrawingReader<'d> {
 
     /// The names of a line, and whether it says something of what is above it instead. "Phase 3: US1 Browse" is one name;
     /// an arrow or a wide gap parts two.
-    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DrawnName<'a>>, bool) {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.at, &mut tokens);
-        let mut found: Vec<DrawnName<'a>> = Vec::new();
+    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DiagramName<'a>>, bool) {
+        let tokens = self.tokenizer.text(text, line.at);
+        let mut found: Vec<DiagramName<'a>> = Vec::new();
         let first = tokens.iter().position(|token| token.what != Piece::Other).unwrap_or(0);
         if is_predicate(&tokens, first) {
             return (found, true);
@@ -318,7 +318,7 @@ impl<'d> DrawingReader<'d> {
         let (mut counted, mut column) = (0, 0);
         while at < tokens.len() {
             let remark = behind_remark(&tokens, at);
-            let list = self.mentions.list_at(&tokens, at).filter(|_| remark == at);
+            let list = self.name_reader.list_at(&tokens, at).filter(|_| remark == at);
             let Some(list) = list else {
                 at = remark.max(at + 1);
                 continue;
@@ -332,17 +332,17 @@ impl<'d> DrawingReader<'d> {
             let is_chained = tokens[end..at].iter().any(|token| matches!(token.what, Piece::Arrow(_)));
             let last = tokens[..end].last().map_or(0, |token| token.at - line.at);
             // "Phase 3  Phase 4" are two, "Phase 3  US1" is one.
-            let is_like = found.last().is_some_and(|name| is_of_a_kind(&name.names, &list.members));
+            let is_like = found.last().is_some_and(|name| are_of_one_kind(&name.names, &list.members));
             let is_apart = text.get(last..byte).is_some_and(|between| {
                 between.contains("   ")
                     || is_like && between.contains("  ")
-                    || between.contains(wires::leads_up_or_down)
+                    || between.contains(diagram_connectors::leads_up_or_down)
             });
             if found.is_empty() || is_chained || is_apart {
                 column += text[counted..byte].chars().count();
                 counted = byte;
                 let is_chained = is_chained && end > 0;
-                found.push(DrawnName { column, names: list.members, is_chained, is_wired: false });
+                found.push(DiagramName { column, names: list.members, is_chained, is_connected: false });
             }
             (at, end) = (list.end, list.end);
         }
@@ -393,9 +393,8 @@ impl<'d> DrawingReader<'d> {
     }
 
     fn first_name<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<PlacedName<'a>> {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
-        let first = (0..tokens.len()).find_map(|at| self.mentions.list_at(&tokens, at));
+        let tokens = self.tokenizer.text(text, line.offset_of(text));
+        let first = (0..tokens.len()).find_map(|at| self.name_reader.list_at(&tokens, at));
         first.map(|list| list.members).unwrap_or_default()
     }
 }

@@ -1,25 +1,22 @@
-//! What waits for nothing or for nothing else, as sentences say it: "no dependencies", "can start immediately", "fully independent", "can
-//! run at any time", "depends only on Phase 2".
+//! From clauses to what waits for nothing, or for nothing else: "no dependencies", "can start immediately", "can run at any time",
+//! "depends only on Phase 2".
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, PlacedName},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_token},
+        name_reader::{List, PlacedName},
+        tokens::{Piece, Token, is_one_of, is_word_at, piece_at, word_at},
     },
     ClauseReader, is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
     /// "Setup (Phase 1): no dependencies", "can start immediately".
-    pub(super) fn note_freedom(&mut self, topic: Option<&[PlacedName<'a>]>) {
+    pub(super) fn note_independence(&mut self, topic: Option<&[PlacedName<'a>]>) {
         if self.voice == ClauseVoice::Task || self.is_remark {
             return;
         }
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| word_at(self.clause, at).map(str::to_lowercase).unwrap_or_default();
         let says = |first: &[&str], second: &[&str]| {
             (0..self.clause.len()).any(|at| {
                 first.contains(&word(at).as_str())
@@ -27,32 +24,29 @@ impl<'a> ClauseReader<'_, 'a> {
                     && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
             })
         };
-        let is_parallel =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
             || says(&["start", "starts", "begin"], &["immediately"])
             || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
             || says(&["fully", "completely", "totally"], &["independent"])
             || self.says_independent();
         let has_keyword = (0..self.clause.len()).any(|at| {
-            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
-                && !is_denied(self.clause, at)
+            self.keyword_at(at).is_some_and(|k| k.sense != Sense::Unrelated) && !is_denied(self.clause, at)
         });
-        if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel)) {
-            self.said.is_rest_free = true;
+        if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel_token)) {
+            self.stated.is_rest_free = true;
             return;
         }
         if !is_free || has_keyword {
             return;
         }
-        self.said.is_free = true;
+        self.stated.is_free = true;
         // What the clause itself names goes before what the item is about.
-        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
+        let own = self.name_reader.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
         let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
         if self.any_time().is_some() {
-            self.said.any_time.extend(names.iter().cloned());
+            self.stated.any_time.extend(names.iter().cloned());
         }
-        self.said.free.extend(names);
+        self.stated.free.extend(names);
     }
 
     /// "Tasks not listed here have no dependencies", "Unlisted tasks can run in parallel".
@@ -82,7 +76,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let needs = position(&["deps", "dependencies", "dependency", "prerequisites"]);
         let is_meant = verb.is_some() && verb < owner && owner < needs;
         if is_meant && self.voice == ClauseVoice::Section && list.members.iter().all(is_of_tasks) {
-            self.said.as_stated.extend(list.members.iter().cloned());
+            self.stated.as_stated.extend(list.members.iter().cloned());
         }
     }
 
@@ -112,20 +106,20 @@ impl<'a> ClauseReader<'_, 'a> {
         let says_can = (start..at).any(|at| is_among(at, &MODALS))
             || is_bracketed
             || word(at).is_some_and(|word| !word.is_ascii());
-        let is_end = match self.clause.get(end).map(|token| token.what) {
-            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.voice) {
+        let is_end = match piece_at(self.clause, end) {
+            Some(Piece::Word(word)) => match self.keyword_at(end) {
                 Some(keyword) => self.object_at(keyword, None).is_some(),
                 None => matches!(word, "in" | "and" | "independently" | "as" | "since" | "because"),
             },
             Some(Piece::Id(_)) => false,
             _ => true,
         };
-        if says_can && is_end && self.is_apart(start) {
-            self.said.is_any_time = true;
+        if says_can && is_end && self.is_separate(start) {
+            self.stated.is_any_time = true;
         }
     }
 
-    /// Where "anytime", "any time" or "any point" stands, and where it ends.
+    /// Where "anytime", "any time" or "any point" is, and where it ends.
     fn any_time(&self) -> Option<(usize, usize)> {
         const CJK: [&str; 3] = ["随时", "隨時", "いつでも"];
         let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
@@ -145,7 +139,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn says_independent(&self) -> bool {
         const WORDS: [&str; 3] = ["independent", "independently", "standalone"];
         const KINDS: [&str; 8] = ["task", "tasks", "check", "checks", "script", "work", "phase", "step"];
-        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let what = |at: usize| piece_at(self.clause, at);
         let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if is_one_of(word, wanted));
         let is_predicate = |at: usize| {
             let is_stressed = at > 0 && is(at - 1, &["fully", "completely", "totally"]);
@@ -180,7 +174,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "T033 can start immediately after T030": nothing else holds it up.
-    pub(super) fn is_at_once(
+    pub(super) fn starts_immediately(
         &self,
         keyword: usize,
         who: &[PlacedName<'a>],
@@ -193,14 +187,14 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         // "as soon as T030 is done".
         let is_soon = is(0, &["soon"]) && is(1, &["as"]);
-        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
+        let was_stated = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
             && is(2, &STARTS)
             && is(3, &["can", "may", "could"]);
-        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
+        was_stated && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
     }
 
     /// "US5 can proceed independently after Foundation".
-    pub(super) fn is_alone(&self, keyword: usize) -> bool {
+    pub(super) fn starts_independently(&self, keyword: usize) -> bool {
         let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
         matches!(before, Some(Piece::Word(word)) if is_one_of(word, &["independent", "independently"]))
     }

@@ -1,10 +1,10 @@
-//! How tasks run, as sentences say it: at once, one after the other.
+//! From adverbs to the way in which tasks run: "T008-T011 run sequentially", "T012 and T013 can run in parallel".
 
 use super::{
     super::{
-        keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, is_denied, is_independent_word, is_parallel_word, keyword_at},
+        name_reader::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, piece_at, word_at},
     },
     ClauseReader, Force, OrderClaim, is_permission,
 };
@@ -26,10 +26,7 @@ pub(in super::super) fn heads_advice(clause: &[Token<'_>]) -> bool {
 
 /// How one person would go about it is no dependency: "Sequential (solo developer): Phase 1 → 2 → 3".
 pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-        _ => String::new(),
-    };
+    let word = |at: usize| lower_word_at(clause, at);
     let is_order = |at: usize| matches!(word(at).as_str(), "order" | "sequence");
     if (0..clause.len()).any(|at| matches!(word(at).as_str(), "priority" | "preferred") && is_order(at + 1)) {
         return true;
@@ -60,7 +57,7 @@ fn says_mutually_independent(word: &str) -> bool {
 }
 
 /// In "checks (T017, T018) → sequential flow (T019-T023)" the word is about what the arrow leads to.
-fn leads_on(between: &[Token<'_>]) -> bool {
+fn has_arrow(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Arrow(_)))
 }
 
@@ -73,10 +70,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Sequential P1 → P2 → P3": the stories of each priority wait for those before. Where that is only one of two ways,
     /// it says nothing.
     pub(super) fn note_priorities(&mut self) {
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word,
-            _ => "",
-        };
+        let word = |at: usize| word_at(self.clause, at).unwrap_or_default();
         let has = |words: &[&str]| (0..self.clause.len()).any(|at| is_one_of(word(at), words));
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
@@ -88,12 +82,11 @@ impl<'a> ClauseReader<'_, 'a> {
             word.len() == 2 && word.starts_with('P') && word.ends_with(|c: char| c.is_ascii_digit())
         };
         for at in 0..self.clause.len() {
-            let is_arrow =
-                matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Arrow(false)));
+            let is_arrow = matches!(piece_at(self.clause, at + 1), Some(Piece::Arrow(false)));
             if is_arrow && is_priority(word(at)) && is_priority(word(at + 2)) {
                 let name = |at: usize| vec![(Name::Priority(word(at)), self.clause[at].at)];
                 let claim = OrderClaim { who: name(at + 2), on: name(at), force: Force::Firm };
-                self.said.claims.push(claim);
+                self.stated.claims.push(claim);
             }
         }
     }
@@ -104,24 +97,21 @@ impl<'a> ClauseReader<'_, 'a> {
         if end <= open {
             return None;
         }
-        let mut list = self.mentions.list_at(&self.clause[..end], open + 1)?;
+        let mut list = self.name_reader.list_at(&self.clause[..end], open + 1)?;
         // "(T002-T008, T009-T010 sequential)" excepts the last.
-        if matches!(
-            self.clause.get(list.end).map(|token| token.what),
-            Some(Piece::Word("sequential" | "sequentially"))
-        ) {
+        if matches!(piece_at(self.clause, list.end), Some(Piece::Word("sequential" | "sequentially"))) {
             list.members.pop().filter(|_| !list.members.is_empty())?;
         }
         // "(T001-T003 marked [P])" says more about them, but nothing about their order.
-        let is_plain = |at: usize| keyword_at(self.clause, at, self.voice).is_none();
+        let is_plain = |at: usize| self.keyword_at(at).is_none();
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
     /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", "together" at the end, and "song song"
     /// in Vietnamese.
-    fn says_at_once(&self, at: usize) -> bool {
+    fn says_simultaneously(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &str| is_word_at(self.clause, at, &[wanted]);
-        let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
+        let ends = |at: usize| word_at(self.clause, at).is_none();
         is(at, "same") && is(at + 1, "time") && ends(at + 2)
             || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
             || is(at, "any") && is(at + 1, "order") && !(at..self.clause.len()).any(|at| is(at, "sequential"))
@@ -141,11 +131,11 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let is_several =
             list.members.len() > 1 || matches!(list.members[..], [(Name::Phases(..) | Name::Stories(..), _)]);
-        let ends = !matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        let ends = word_at(self.clause, at + 1).is_none();
         is_several
             && ends
             && list.members.iter().all(is_phase)
-            && self.clause[list.end..at].iter().all(|token| has_any(std::slice::from_ref(token), &BETWEEN))
+            && self.clause[list.end..at].iter().all(|token| token.is_word(&BETWEEN))
     }
 
     /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
@@ -199,7 +189,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let sides = self.clause.split(is_bars).enumerate().filter_map(|(number, side)| {
             let mut parts = side.split(is_arrow);
             let part = if number == 0 { parts.next_back()? } else { parts.next()? };
-            let mut lists = self.mentions.lists(part).into_iter();
+            let mut lists = self.name_reader.lists(part).into_iter();
             if number == 0 {
                 return lists.next_back().map(|list| list.members);
             }
@@ -211,24 +201,23 @@ impl<'a> ClauseReader<'_, 'a> {
         let sides: Vec<_> = sides.collect();
         if sides.len() > MAX_SIDES {
             // A claim for each pair of sides would take too long.
-            self.said.abreast.push(sides.concat());
+            self.stated.parallel_lists.push(sides.concat());
         } else {
-            self.abreast_groups(&sides);
+            self.note_parallel_groups(&sides);
         }
     }
 
     /// Groups of which none waits for a member of another.
-    pub(super) fn abreast_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
+    pub(super) fn note_parallel_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
             for other in &groups[at + 1..] {
-                self.said.unrelated.push((group.clone(), other.clone()));
-                self.said.unrelated.push((other.clone(), group.clone()));
+                self.note_unrelated(group.clone(), other.clone());
             }
         }
     }
 
     /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets after a list say how its members run.
-    pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
+    pub(super) fn note_parallel_parenthetical(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         /// What may follow upon "parallel" in languages that write no spaces.
         const POSSIBLE: [&str; 8] = ["可能", "可", "执行", "執行", "実行", "进行", "開発", "가능"];
@@ -238,7 +227,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         if self.is_parallel_mark(list.end) {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
         if !is_close(list.end - 1) {
             return;
@@ -256,7 +245,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => false,
         };
         if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
-            self.said.abreast.push(list.members.clone());
+            self.stated.parallel_lists.push(list.members.clone());
         }
     }
 
@@ -279,10 +268,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let before = self.last_but_one.as_ref().filter(|before| before.end < list.last)?;
         let between = &self.clause[before.end..list.last];
         let is_joint = |token: &Token<'_>| token.is_word(&["and"]);
-        let is_plain = |at: usize| {
-            matches!(self.clause[at].what, Piece::Word(_))
-                && keyword_at(self.clause, at, self.voice).is_none()
-        };
+        let is_plain =
+            |at: usize| matches!(self.clause[at].what, Piece::Word(_)) && self.keyword_at(at).is_none();
         let is_joined = list.members.len() == 1
             && (2..=MOST_WORDS).contains(&between.len())
             && between.first().is_some_and(is_joint)
@@ -299,24 +286,24 @@ impl<'a> ClauseReader<'_, 'a> {
         let behind = &self.clause[at..self.clause.len().min(at + NEARBY)];
         let meant = self.meant_by_pronoun(at).filter(|tasks| tasks.iter().all(is_of_tasks));
         let Some(tasks) = meant.filter(|_| !offers_choice(behind)) else { return false };
-        self.said.chains.push(tasks);
+        self.stated.sequences.push(tasks);
         true
     }
 
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
     #[expect(clippy::too_many_lines, reason = "one arm for each manner")]
-    pub(super) fn note_manner(&mut self, at: usize) {
+    pub(super) fn note_adverb(&mut self, at: usize) {
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
         if self.voice.is_own() {
             return;
         }
         if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
-            self.said.abreast.push(tasks);
+            self.stated.parallel_lists.push(tasks);
             return;
         }
         let is_beside_others = |reader: &mut Self| {
-            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_beside_others(at)
+            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_parallel_with_rest(at)
         };
         if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
             return;
@@ -341,14 +328,14 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {
             // "T008+T009, T010+T011 — each pair sequential, pairs parallel".
             self.last = None;
-            self.abreast_groups(&groups);
-            self.said.chains.extend(groups);
+            self.note_parallel_groups(&groups);
+            self.stated.sequences.extend(groups);
             return;
         }
         // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel",
         // "T001, T002: the models (two files) — run together".
         let is_plain = |at: usize| match self.clause[at].what {
-            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            Piece::Word(_) => self.keyword_at(at).is_none(),
             piece => matches!(
                 piece,
                 Piece::Comma
@@ -363,14 +350,14 @@ impl<'a> ClauseReader<'_, 'a> {
             ),
         };
         let is_of_tasks = list.members.iter().all(is_of_tasks);
-        let is_told =
+        let is_explained =
             is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
         // "T002 and T003 touch different files, so they can run in parallel".
         let is_they = |token: &Token<'_>| token.is_word(&["they"]);
         let they = self.clause[list.end..at].iter().rposition(is_they).filter(|_| is_of_tasks);
         let they = they.map(|they| list.end + they).filter(|they| (list.end..*they).all(is_plain));
         let between = match they {
-            _ if is_told => &[],
+            _ if is_explained => &[],
             Some(they) => &self.clause[they + 1..at],
             None => &self.clause[list.end..at],
         };
@@ -391,60 +378,62 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(first) = first.filter(|first| is_beside && *first != list.members)
             && is_parallel_word(word)
         {
-            self.said.unrelated.push((first.clone(), list.members.clone()));
-            self.said.unrelated.push((list.members.clone(), first));
-            return;
+            let others = list.members.clone();
+            return self.note_unrelated(first, others);
         }
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially" | "serialized" | "serialised" | "serially"
-                if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
+                if is_of_tasks
+                    && !has_arrow(between)
+                    && !offers_choice(between)
+                    && !offers_choice(behind) =>
             {
-                self.said.chains.push(list.members.clone());
+                self.stated.sequences.push(list.members.clone());
             }
             // "Phases 3-5 run sequentially".
             "sequential" | "sequentially" if self.is_said_of_phases(at, list) => {
-                self.said.chains.push(list.members.clone());
+                self.stated.sequences.push(list.members.clone());
             }
             // "T001-T004 — all independent", "T001 + T002 — page and model are independent".
             word if is_independent_word(word)
-                && is_told
+                && is_explained
                 && at + 1 == self.clause.len()
                 && self.says_all_of(at) =>
             {
-                self.said.abreast.push(list.members.clone());
+                self.stated.parallel_lists.push(list.members.clone());
             }
             // `T003、T004 相互独立`.
             word if says_mutually_independent(word) && is_permission(between) => {
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
             word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
-            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_at_once(at))
+            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_simultaneously(at))
                 && is_permission(between) =>
             {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
-                    self.said.abreast.push(tasks);
+                    self.stated.parallel_lists.push(tasks);
                     return;
                 }
                 if self.named.len() > MOST_NAMED {
                     // A claim for each pair of groups would take too long.
                     let groups = std::mem::take(&mut self.named);
-                    self.said.abreast.push(groups.concat());
+                    self.stated.parallel_lists.push(groups.concat());
                     return;
                 }
                 if self.named.len() > 1 {
                     let groups = std::mem::take(&mut self.named);
-                    self.abreast_groups(&groups);
+                    self.note_parallel_groups(&groups);
                     let lists = groups.into_iter().filter(|group| group.len() > 1);
-                    self.said.abreast.extend(lists);
+                    self.stated.parallel_lists.extend(lists);
                     return;
                 }
                 let list = list.clone();
-                self.let_run_beside(&list);
+                self.note_parallel_list(&list);
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Tasks by their titles: "Dependencies: Intro Module", "Text, JSON and CSV output can be written in parallel".
+//! From titles to edges: "Dependencies: Intro Module", "Text, JSON and CSV output can be written in parallel".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use super::{
         lines::{LineKind, PlanLine},
         parallel_sections::{named_in_parallel, telling_words},
         section::{title_words, without_brackets},
-        tokens::{Piece, Token, is_one_of},
+        tokens::{Token, is_one_of},
     },
     Scope, Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 
 /// What a line below a task calls its dependencies.
@@ -59,7 +59,7 @@ impl Titles {
     }
 }
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// "Dependencies: Intro Module": dependencies that are named by titles. Where some are found, the others are reported.
     pub(super) fn titles(&mut self) {
         let named = self.named_titles();
@@ -104,9 +104,8 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     fn has_names(&self, text: &'a str) -> bool {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
-        self.tokenizer.text(text, 0, &mut tokens);
-        tokens.iter().any(|token| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_)))
+        let tokens = self.tokenizer.text(text, 0);
+        tokens.iter().any(Token::is_name)
     }
 
     fn all_titles(&self) -> Titles {
@@ -150,7 +149,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 });
             }
             for tasks in tasks.into_values() {
-                self.beside(&tasks.into_iter().collect::<Vec<_>>());
+                self.make_tasks_parallel(&tasks.into_iter().collect::<Vec<_>>());
             }
         }
     }

@@ -1,25 +1,30 @@
-//! Lines that begin with an id like those of the tasks and were not read as tasks: no task is dropped without a word.
+//! Lines that begin with an id like those of the tasks and were not read as tasks, as "T009: Add the page" without a box: they are
+//! reported, so that no task is lost unnoticed.
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
     PlanLine,
-    asides::is_repetition,
+    canonical_entries::CanonicalEntry,
     entry::{Form, Why},
+    id_assignment::{id_shape, id_shapes},
     ids,
     lines::LineKind,
-    naming::{id_shape, id_shapes},
     outline::Outline,
     prose::forgotten_items,
     section::HeadingSection,
-    settle::CanonicalEntry,
     table::cells,
     task_line::TaskLine,
+    taskless_sections::is_repetition,
 };
 use crate::name::TaskId;
 
 /// Notes these lines among the unread ones.
-pub(super) fn note(lines: &[PlanLine<'_>], canonical: &CanonicalEntry, outline: &mut Outline<'_>) {
+pub(super) fn note_similar_ids(
+    lines: &[PlanLine<'_>],
+    canonical: &CanonicalEntry,
+    outline: &mut Outline<'_>,
+) {
     let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     let shapes = id_shapes(tasks.clone());
@@ -54,9 +59,7 @@ pub(super) fn note(lines: &[PlanLine<'_>], canonical: &CanonicalEntry, outline: 
     let written = tasks.clone().filter_map(|entry| entry.written.as_ref());
     let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(TaskId::folded);
     let mut known: HashSet<String> = unread_ids.chain(ids).collect();
-    let with_tasks: HashSet<usize> = tasks
-        .flat_map(|entry| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
-        .collect();
+    let with_tasks: HashSet<usize> = tasks.flat_map(|entry| outline.chain(entry.section)).collect();
     let mut section = 0;
     let mut found = Vec::new();
     for (line, id, why) in alike {
@@ -81,7 +84,7 @@ fn covered_lines(count: usize, ranges: impl Iterator<Item = std::ops::Range<usiz
     let mut covered = vec![false; count];
     let mut end = 0;
     for range in ranges {
-        // Ranges stand in the order of the file, so each line is looked at once.
+        // Ranges are in the order of the file, so each line is looked at once.
         (range.start.max(end)..range.end).for_each(|at| covered[at] = true);
         end = end.max(range.end);
     }
@@ -95,7 +98,7 @@ fn is_about_others(outline: &Outline<'_>, section: usize) -> bool {
             || section.lists_parallel
             || section.level > 1 && is_repetition(&section.title)
     };
-    let mut chain = std::iter::successors(Some(section), |at| outline.sections[*at].parent);
+    let mut chain = outline.chain(Some(section));
     chain.any(|at| is_aside(&outline.sections[at]))
 }
 

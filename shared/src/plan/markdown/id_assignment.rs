@@ -1,16 +1,15 @@
-//! Ids and names that a file does not write as such: which of its numbers and letters are ids, ids for boxes that have none,
-//! ids of phases, and names of tasks on one line.
+//! Ids that a file does not write as such: finds out which of its numbers and letters are ids ("A1", "1."), and makes ids for boxes and
+//! phases that have none: "- [ ] Add the table" becomes `add-the-table`.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PlanLine,
+    Offset, PlanLine, canonical_entries,
     entry::{Form, TaskEntry},
     ids,
     lines::{self, LineKind},
     outline,
     section::slug,
-    settle,
     task_line::{TaskLine, checkbox},
 };
 use crate::{
@@ -18,16 +17,16 @@ use crate::{
     plan::{Edit, PlanError, text::SpecFile},
 };
 
-/// Names sections. Ids that tasks have are taken, also when they differ only in case.
+/// The ids that are in use, and new ones beside them. Ids that differ only in case are the same.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct UniqueIds {
     used: HashSet<String>,
     next: HashMap<String, usize>,
 }
 
-impl Names {
-    /// Names beside some that are taken.
-    pub(super) fn taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
+impl UniqueIds {
+    /// Starts with some ids in use.
+    pub(super) fn with_taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
         let ids: Vec<&TaskId> = ids.collect();
         Self { used: ids.into_iter().map(TaskId::folded).collect(), next: HashMap::new() }
     }
@@ -238,8 +237,9 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
     for page in &pages {
         for line in page.boxes.iter().map(|at| &page.lines[*at]) {
             let Some((_, rest)) = checkbox(line.content()) else { continue };
+            let at = line.offset_of(rest.trim_start());
             if let Some(id) = ids::lower_case(rest.trim_start()).filter(|id| used.insert((*id).to_owned())) {
-                edits.extend(edit(page.file, (line, rest), (&id.to_ascii_uppercase(), 1), "T"));
+                edits.extend(edit(page.file, at, 1, &id.to_ascii_uppercase(), "T"));
                 continue;
             }
             number += 1;
@@ -248,7 +248,7 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
             }
             let id = format!("T{number:0width$}");
             let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };
-            edits.extend(edit(page.file, (line, rest), (&id, 0), &put));
+            edits.extend(edit(page.file, at, 0, &id, &put));
         }
     }
     Ok(edits)
@@ -257,7 +257,7 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
 fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     let (lines, _) = lines::scan(file.text, file.content_start());
     let mut outline = outline::outline(file, &lines);
-    let canonical = settle::settle(file, &mut outline);
+    let canonical = canonical_entries::find_canonical(file, &mut outline);
     let tasks = || {
         outline.entries.iter().zip(&canonical).filter(|(_, found)| found.is_some()).map(|(entry, _)| entry)
     };
@@ -266,14 +266,8 @@ fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     IdPage { file, lines, ids, boxes }
 }
 
-/// The change of `cut` bytes at the start of what is after a box.
-fn edit(
-    file: &SpecFile<'_>,
-    (line, rest): (&PlanLine<'_>, &str),
-    (id, cut): (&str, usize),
-    put: &str,
-) -> Option<Edit> {
-    let at = line.offset_of(rest.trim_start());
+/// The change of `cut` bytes at a place after a box.
+fn edit(file: &SpecFile<'_>, at: Offset, cut: usize, id: &str, put: &str) -> Option<Edit> {
     Some(Edit {
         task: id.parse().ok()?,
         file: file.label.to_owned(),

@@ -1,15 +1,15 @@
-//! Which way arrows point: `T001 → T002` means "then" for most people and "needs" for some.
+//! From arrows to edges: `T001 → T002` means "then" for most people and "needs" for some, so the arrows of a section vote.
 
 use std::collections::HashSet;
 
 use super::{
     super::{
-        mentions::{Name, PlacedName},
+        name_reader::{Name, PlacedName},
         node_index::NamedNodes,
         sentences::{ArrowClaim, Force, OrderClaim},
     },
     MOST_PAIRS, Scope, Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 
 /// Two nodes that an arrow joins.
@@ -22,10 +22,10 @@ struct Pair {
     scopes: (Scope, Scope),
 }
 
-impl Reader<'_, '_, '_> {
+impl PageReader<'_, '_, '_> {
     /// `T001 → T002` means "then" for most people and "needs" for some. In each section the direction counts in
     /// which most arrows follow the order of the file.
-    pub(super) fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
+    pub(super) fn resolve_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
         let mut pairs: Vec<Pair> = Vec::new();
         let (general, arrows): (Vec<_>, Vec<_>) = arrows.iter().partition(|claim| is_general(claim));
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));

@@ -1,21 +1,21 @@
-//! Tasks, phases and stories as sentences name them, and the nodes that they stand for.
+//! From tokens to the names of tasks, phases and stories: "T001-T003 and Phase 2" is a list of a range and a phase.
 
-pub(super) use super::names::{List, Name, PlacedName, is_of_tasks};
+pub(super) use super::names::{List, Name, PlacedName, is_of_tasks, same_names};
 use super::{
     Offset,
     keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
-    tokens::{Piece, Token, is_and, is_one_of, is_word_at},
+    tokens::{Piece, Token, is_and, is_one_of, is_word_at, piece_at, word_at},
 };
 
 /// Reads names out of tokens; phases may be named by their titles.
-pub(super) struct Mentions<'k> {
+pub(super) struct NameReader<'k> {
     pub(super) known: &'k NodeIndex,
     /// Whether titles of phases count. In the text of a task they are mere words.
     pub(super) reads_titles: bool,
 }
 
-impl Mentions<'_> {
+impl NameReader<'_> {
     /// The list that begins at a position.
     pub(super) fn list_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
         self.list_after(clause, at, None)
@@ -66,7 +66,7 @@ impl Mentions<'_> {
     fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 8;
         const MOST_PLAIN: usize = 6;
-        let is_word = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
+        let is_word = |at: usize| word_at(clause, at).is_some();
         let is_owned = is_possessive(clause, at);
         // "US1 backend (T017–T028)": a few words that say nothing about order, too.
         let is_plain = |at: usize| is_word(at) && keyword_at(clause, at, ClauseVoice::Section).is_none();
@@ -88,7 +88,7 @@ impl Mentions<'_> {
     /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
     fn narrowed<'a>(&self, clause: &[Token<'a>], start: usize, end: usize) -> Option<Vec<PlacedName<'a>>> {
         let open = start + clause[start..end].iter().position(|token| token.what == Piece::Open)?;
-        let is_exact = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just"));
+        let is_exact = |at: usize| matches!(piece_at(clause, at), Some(Piece::Word(word)) if matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just"));
         let first = open + 1 + usize::from(is_exact(open + 1));
         let list = self.list_at(&clause[..end], first)?;
         // "Phase 3 (Issue #1)" speaks of that part of the phase.
@@ -146,7 +146,7 @@ impl Mentions<'_> {
         word: &'a str,
     ) -> Option<(PlacedName<'a>, usize)> {
         let place = clause[at].at;
-        let next = |offset: usize| clause.get(at + offset).map(|token| token.what);
+        let next = |offset: usize| piece_at(clause, at + offset);
         let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if is_one_of(word, wanted));
         const BEFORE_LABEL: [&str; 12] = [
             "phase", "phases", "阶段", "階段", "fase", "faza", "フェーズ", "story", "stories", "用户故事",
@@ -248,7 +248,7 @@ impl Mentions<'_> {
     /// "Module 2" or "Modules 2-4" of phases that are called "Phase 3: Module 2 - Physics". A phase that itself has the number
     /// goes before it.
     fn part_from<'a>(&self, clause: &[Token<'a>], at: usize, word: &'a str) -> Option<(Name<'a>, usize)> {
-        let number = |at: usize| match clause.get(at).map(|token| token.what) {
+        let number = |at: usize| match piece_at(clause, at) {
             Some(Piece::Number(label) | Piece::Id(label)) => Some(label),
             _ => None,
         };
@@ -282,7 +282,7 @@ impl Mentions<'_> {
 }
 
 fn is_possessive(clause: &[Token<'_>], at: usize) -> bool {
-    matches!(clause.get(at).map(|token| token.what), Some(Piece::Word("s")))
+    matches!(piece_at(clause, at), Some(Piece::Word("s")))
 }
 
 fn phase_from<'a>(clause: &[Token<'a>], at: usize, label: &'a str) -> (Name<'a>, usize) {
@@ -295,9 +295,10 @@ fn phase_from<'a>(clause: &[Token<'a>], at: usize, label: &'a str) -> (Name<'a>,
 
 /// `None` where ids follow: "US1 T008/T009" speaks of these two tasks of the story.
 fn story_from<'a>(clause: &[Token<'a>], at: usize, number: &'a str) -> Option<(Name<'a>, usize)> {
-    let is_word = |at: usize, wanted: &str| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word == wanted);
+    let is_word =
+        |at: usize, wanted: &str| matches!(piece_at(clause, at), Some(Piece::Word(word)) if word == wanted);
     let behind = at + 1 + usize::from(is_word(at + 1, "s"));
-    if matches!(clause.get(behind).map(|token| token.what), Some(Piece::Id(_))) {
+    if matches!(piece_at(clause, behind), Some(Piece::Id(_))) {
         return None;
     }
     Some(match range_end(clause, at + 1) {
@@ -308,7 +309,7 @@ fn story_from<'a>(clause: &[Token<'a>], at: usize, number: &'a str) -> Option<(N
 
 /// A `+` that nothing follows, as in "Phase 3+".
 fn is_open_end(clause: &[Token<'_>], at: usize) -> bool {
-    let what = |at: usize| clause.get(at).map(|token| token.what);
+    let what = |at: usize| piece_at(clause, at);
     what(at) == Some(Piece::Plus)
         && !matches!(what(at + 1), Some(Piece::Id(_) | Piece::Story(_) | Piece::Number(_) | Piece::Word(_)))
 }
@@ -323,10 +324,7 @@ const TASK_WORDS: [&str; 16] = [
 fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)> {
     /// How many words may come before "stories (P1)" and in it.
     const MOST_WORDS: usize = 4;
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word,
-        _ => "",
-    };
+    let word = |at: usize| word_at(clause, at).unwrap_or_default();
     let is = |at: usize, wanted: &[&str]| is_one_of(word(at), wanted);
     let start = at + usize::from(is(at, &["all", "every", "both"]));
     let is_priority =
@@ -367,7 +365,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     }
     // "所有目标用户故事".
     let is_cjk_story = matches!(
-        clause.get(at + 1).map(|token| token.what),
+        piece_at(clause, at + 1),
         Some(Piece::Word("用户故事" | "用戶故事" | "使用者故事" | "ユーザーストーリー"))
     );
     if is_cjk_story && ["所有", "全部", "すべての"].iter().any(|all| word.starts_with(all)) {
@@ -379,7 +377,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         return Some((Name::AllAfter, at + 1 + usize::from(is_else)));
     }
     let is_alone = !matches!(
-        clause.get(at + 1).map(|token| token.what),
+        piece_at(clause, at + 1),
         Some(
             Piece::Word(_)
                 | Piece::Id(_)
@@ -414,10 +412,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         }
         match word.to_lowercase().as_str() {
             "stories" | "historias" | "histórias" | "histoires" => {
-                let is_numbered = matches!(
-                    clause.get(end + 1).map(|token| token.what),
-                    Some(Piece::Story(_) | Piece::Open)
-                );
+                let is_numbered = matches!(piece_at(clause, end + 1), Some(Piece::Story(_) | Piece::Open));
                 return (!is_numbered && !are_listed(clause, end + 1)).then_some((Name::AllStories, end + 1));
             }
             "story" if is_all => {
@@ -431,7 +426,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             }
             // "all desired features being complete".
             "features" | "funcionalidades" | "fonctionnalités" if is_all => {
-                let ends = match clause.get(end + 1).map(|token| token.what) {
+                let ends = match piece_at(clause, end + 1) {
                     Some(Piece::Word(word)) => is_one_of(word, &FEATURES_DONE),
                     what => {
                         !matches!(what, Some(Piece::Story(_) | Piece::Open | Piece::Id(_) | Piece::Phase(_)))
@@ -457,7 +452,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
 /// Whether brackets after a word or two tell which stories are meant, as in "User Stories rev.2 (Phase 9-12)".
 fn are_listed(clause: &[Token<'_>], at: usize) -> bool {
     const MOST_WORDS: usize = 3;
-    let what = |at: usize| clause.get(at).map(|token| token.what);
+    let what = |at: usize| piece_at(clause, at);
     let is_plain = |at: &usize| match what(*at) {
         Some(Piece::Word(_)) => keyword_at(clause, *at, ClauseVoice::Section).is_none(),
         piece => matches!(piece, Some(Piece::Number(_) | Piece::Id(_) | Piece::Other)),
@@ -490,7 +485,7 @@ fn range_end<'a>(clause: &[Token<'a>], at: usize) -> Option<(Piece<'a>, usize)> 
 /// After a parenthesis that opens at `at`, if one does and it is closed.
 pub(super) fn behind_parenthesis(clause: &[Token<'_>], at: usize) -> usize {
     const LONGEST: usize = 200;
-    if !matches!(clause.get(at).map(|token| token.what), Some(Piece::Open | Piece::OpenSquare)) {
+    if !matches!(piece_at(clause, at), Some(Piece::Open | Piece::OpenSquare)) {
         return at;
     }
     let mut depth = 0;
@@ -509,13 +504,9 @@ pub(super) fn behind_parenthesis(clause: &[Token<'_>], at: usize) -> usize {
 
 /// After the comma or "and" that goes before a further member, and whether it is only a comma.
 fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
-    let word = |at: usize| match clause.get(at).map(|token| token.what) {
-        Some(Piece::Word(word)) => word,
-        _ => "",
-    };
+    let word = |at: usize| word_at(clause, at).unwrap_or_default();
     let is_comma = |at: usize| clause.get(at).is_some_and(|token| token.what == Piece::Comma);
-    let is_plus =
-        |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Plus | Piece::Bars));
+    let is_plus = |at: usize| matches!(piece_at(clause, at), Some(Piece::Plus | Piece::Bars));
     let is_and = |at: usize| is_and(word(at));
     let (mut end, mut is_only_comma) = (at, true);
     while is_comma(end) || is_plus(end) || is_and(end) {

@@ -1,14 +1,15 @@
-//! Tasks in another form than most of their file: rows and items without boxes, and numbers beside ids with letters.
+//! Tasks in another form than most of their file: a row "| T009 | Add the page |" or an item "- T009 Add the page" beside boxes, and
+//! numbers beside ids with letters.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    asides::{is_for_later, is_repetition, is_summary},
     entry::{Form, TaskEntry},
+    id_assignment::{id_shape, id_shapes},
     ids,
-    naming::{id_shape, id_shapes},
     outline::Outline,
     section::{HeadingSection, counted_label, phase_label},
+    taskless_sections::{is_for_later, is_repetition, is_summary},
 };
 
 /// Sections without ids that have letters, in which numbers are ids all the same: phases, or any section if most ids of the file are
@@ -37,7 +38,7 @@ pub(super) fn counted_sections(
 }
 
 /// Beside boxes and headings, the rows of a section are tasks if all of them have new ids that look like those of the tasks.
-pub(super) fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+pub(super) fn classify_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     const FEWEST: usize = 2;
     let is_row = |entry: &TaskEntry| matches!(entry.form, Form::Row | Form::ListedRow);
     if form != Form::Box || !outline.entries.iter().any(is_row) {
@@ -57,9 +58,7 @@ pub(super) fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool
     for (section, rows) in rows {
         let new: Vec<usize> =
             rows.iter().copied().filter(|at| !known.contains(&outline.entries[*at].id.folded())).collect();
-        let mut around = std::iter::successors(section, |at| outline.sections[*at].parent)
-            .map(|at| &outline.sections[at])
-            .filter(|section| section.level > 1);
+        let mut around = outline.sections_around(section);
         let is_phase = section.is_some_and(|at| phase_label(&outline.sections[at].title).is_some());
         let is_alike = |at: &usize| {
             let id = outline.entries[*at].id.as_str();
@@ -80,7 +79,7 @@ fn number_depth(id: &str) -> Option<usize> {
 }
 
 /// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
-pub(super) fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+pub(super) fn classify_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     if form != Form::Box || outline.entries.iter().all(|entry| entry.form != Form::Bullet) {
         return;
     }
@@ -99,8 +98,7 @@ pub(super) fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [b
         .map(|(entry, _)| entry.id.folded())
         .collect();
     let is_meant = |entry: &TaskEntry| {
-        let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
-        let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+        let mut titles = outline.sections_around(of(entry));
         of(entry).is_some()
             && !with_boxes.contains(&entry.section)
             && !known.contains(&entry.id.folded())

@@ -1,9 +1,9 @@
-//! Tasks that do not wait for all that their phases wait for: they run at any time, or beside a phase that comes before their own, as
-//! "T009 can run in parallel with Phases 3-7" says.
+//! Tasks that do not wait for all that their phases wait for: they run at any time, or in parallel with a phase before their own, as
+//! "T009 can run in parallel with Phases 3-7" says. What such a phase waits for is handed down to its other tasks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{node_parents::NodeParents, stated::Stated};
+use super::{explicit_order::ExplicitOrder, node_parents::NodeParents};
 use crate::{name::TaskId, plan::assemble::DraftNode};
 
 /// More edges than this are not made; waiting is the safe answer.
@@ -11,10 +11,10 @@ const MAX_EDGES: usize = 50_000;
 
 /// Lets these tasks leave their phases: what such a phase waits for, its other parts wait for instead. A task beside a phase waits for what
 /// that phase waits for.
-pub(super) fn release(
+pub(super) fn apply_phase_exceptions(
     drafts: &mut [DraftNode],
     hierarchy: &NodeParents,
-    stated: &Stated,
+    stated: &ExplicitOrder,
     position: impl Fn(&TaskId) -> Option<usize>,
 ) {
     let mut beside: HashMap<usize, HashSet<usize>> = HashMap::new();

@@ -1,7 +1,8 @@
-//! The lines of a drawing, followed from name to name: forks, joints, corners and boxes, in any direction.
+//! From the characters of a diagram to connectors between its names: `A ──► B` on one line is left to the reader of sentences; forks,
+//! joints, corners and boxes that lead from line to line are followed here, in any direction.
 //!
 //! Names are spans of columns, and every character of a line leads to some of its four neighbours. What is connected
-//! is one wire. It leads from the names above it and on its left to those below it and on its right, unless an arrow
+//! is one connector. It leads from the names above it and on its left to those below it and on its right, unless an arrow
 //! head says otherwise.
 
 use std::collections::HashMap;
@@ -17,9 +18,9 @@ pub(super) struct Span {
     pub(super) name: usize,
 }
 
-/// What a wire leads from and to, as numbers of names.
+/// What a connector leads from and to, as numbers of names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wire {
+pub(super) struct Connector {
     pub(super) from: Vec<usize>,
     pub(super) to: Vec<usize>,
 }
@@ -94,7 +95,7 @@ pub(super) fn leads_up_or_down(character: char) -> bool {
     sides(character).0.iter().any(|side| !side.is_level())
 }
 
-/// A name at the end of a wire.
+/// A name at the end of a connector.
 #[derive(Debug, Clone, Copy)]
 struct End {
     name: usize,
@@ -103,7 +104,7 @@ struct End {
 }
 
 /// A drawing as characters.
-pub(super) struct Canvas {
+pub(super) struct DiagramGrid {
     rows: Vec<Vec<char>>,
     /// For each row, what is in it from left to right.
     spans: Vec<Vec<Span>>,
@@ -111,7 +112,7 @@ pub(super) struct Canvas {
     borders: HashMap<Cell, Option<(Side, usize)>>,
 }
 
-impl Canvas {
+impl DiagramGrid {
     /// `names` are the names of the drawing, row by row and from left to right.
     pub(super) fn new(rows: Vec<Vec<char>>, names: &[Span]) -> Self {
         let spans = vec![Vec::new(); rows.len()];
@@ -121,18 +122,18 @@ impl Canvas {
         canvas
     }
 
-    /// All wires that go through more than one row.
-    pub(super) fn wires(&self) -> Vec<Wire> {
+    /// All connectors that go through more than one row.
+    pub(super) fn connectors(&self) -> Vec<Connector> {
         let mut seen: Vec<Vec<bool>> = self.rows.iter().map(|row| vec![false; row.len()]).collect();
-        let mut wires = Vec::new();
+        let mut connectors = Vec::new();
         for row in 0..self.rows.len() {
             for column in 0..self.rows[row].len() {
                 if !seen[row][column] && !self.leads((row, column)).is_empty() {
-                    wires.extend(self.wire((row, column), &mut seen));
+                    connectors.extend(self.connector((row, column), &mut seen));
                 }
             }
         }
-        wires
+        connectors
     }
 
     fn character(&self, (row, column): Cell) -> char {
@@ -152,8 +153,8 @@ impl Canvas {
         side.of(cell).filter(|next| self.leads(*next).contains(&side.opposite()))
     }
 
-    /// Follows one wire from a place.
-    fn wire(&self, first: Cell, seen: &mut [Vec<bool>]) -> Option<Wire> {
+    /// Follows one connector from a place.
+    fn connector(&self, first: Cell, seen: &mut [Vec<bool>]) -> Option<Connector> {
         let (mut cells, mut ends) = (vec![first], Vec::new());
         seen[first.0][first.1] = true;
         let mut at = 0;
@@ -229,7 +230,7 @@ impl Canvas {
         row.checked_sub(words + 1)
     }
 
-    /// Names in boxes take up the whole box, and the border of a box is no wire.
+    /// Names in boxes take up the whole box, and the border of a box is no connector.
     fn find_boxes(&mut self) {
         let mut boxes: Vec<Span> = Vec::new();
         for row in 0..self.rows.len() {
@@ -285,8 +286,8 @@ impl Canvas {
     }
 }
 
-/// Which ends of a wire come first.
-fn directed(ends: &[End]) -> Option<Wire> {
+/// Which ends of a connector come first.
+fn directed(ends: &[End]) -> Option<Connector> {
     let has_head = |side: Side| ends.iter().any(|end| end.is_headed && end.side == side);
     let is_target = |end: &End| {
         end.is_headed
@@ -296,26 +297,26 @@ fn directed(ends: &[End]) -> Option<Wire> {
                 Left | Up => false,
             }
     };
-    let mut wire = Wire::default();
+    let mut connector = Connector::default();
     for end in ends {
-        if is_target(end) { &mut wire.to } else { &mut wire.from }.push(end.name);
+        if is_target(end) { &mut connector.to } else { &mut connector.from }.push(end.name);
     }
-    if wire.from.is_empty() {
+    if connector.from.is_empty() {
         // A tree that is drawn upside down: its branches are above what they lead to. Nothing leads from an arrow head.
         let plain = ends.iter().filter(|end| !end.is_headed || end.side == Down);
         let (below, beside): (Vec<&End>, Vec<&End>) = plain.partition(|end| end.side == Down);
-        wire.from = beside.iter().map(|end| end.name).collect();
-        wire.to = below.iter().map(|end| end.name).collect();
+        connector.from = beside.iter().map(|end| end.name).collect();
+        connector.to = below.iter().map(|end| end.name).collect();
     }
-    (!wire.from.is_empty() && !wire.to.is_empty()).then_some(wire)
+    (!connector.from.is_empty() && !connector.to.is_empty()).then_some(connector)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The wires of a drawing whose names are words of capital letters.
-    fn wires(drawing: &str) -> Vec<(String, String)> {
+    /// The connectors of a drawing whose names are words of capital letters.
+    fn connectors(drawing: &str) -> Vec<(String, String)> {
         let rows: Vec<Vec<char>> = drawing.lines().map(|line| line.chars().collect()).collect();
         let (mut spans, mut names) = (Vec::new(), Vec::new());
         for (top, row) in rows.iter().enumerate() {
@@ -324,35 +325,35 @@ mod tests {
                 names.push(row[left]);
             }
         }
-        let text = |wire: &[usize]| {
-            let mut names: Vec<char> = wire.iter().map(|name| names[*name]).collect();
+        let text = |connector: &[usize]| {
+            let mut names: Vec<char> = connector.iter().map(|name| names[*name]).collect();
             names.sort_unstable();
             names.into_iter().collect::<String>()
         };
-        let wires = Canvas::new(rows, &spans).wires();
-        wires.iter().map(|wire| (text(&wire.from), text(&wire.to))).collect()
+        let connectors = DiagramGrid::new(rows, &spans).connectors();
+        connectors.iter().map(|connector| (text(&connector.from), text(&connector.to))).collect()
     }
 
     #[test]
     fn lines_of_a_drawing_are_followed_through_forks_joints_corners_and_boxes() {
-        let wired = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        let connected = |from: &str, to: &str| (from.to_owned(), to.to_owned());
         for (drawing, wanted) in [
-            ("A\n├── B\n└── C", vec![wired("A", "BC")]),
-            ("    ┌─ B ─┐\nA ──┼─ C ─┼─► E\n    └─ D ─┘", vec![wired("A", "BCD"), wired("BCD", "E")]),
-            ("A ───┐\n     │\nB ◄──┘", vec![wired("A", "B")]),
-            ("A ──┐\n    │\nB ──┼──► D\n    │\nC ──┘", vec![wired("ABC", "D")]),
-            ("┌── A\n├── B\nC", vec![wired("AB", "C")]),
-            ("A      B\n│      │\n▼      ▼\nC      D", vec![wired("A", "C"), wired("B", "D")]),
-            ("┌───┐\n│ A │\n└─┬─┘\n  ▼\n┌───┐\n│ B │\n└───┘", vec![wired("A", "B")]),
-            ("┌───┐   ┌───┐\n│ A ├──►│ B │\n└─┬─┘   └───┘\n  └──► C", vec![wired("A", "C")]),
-            ("A   B\n▲   │\n└───┘", vec![wired("B", "A")]),
+            ("A\n├── B\n└── C", vec![connected("A", "BC")]),
+            ("    ┌─ B ─┐\nA ──┼─ C ─┼─► E\n    └─ D ─┘", vec![connected("A", "BCD"), connected("BCD", "E")]),
+            ("A ───┐\n     │\nB ◄──┘", vec![connected("A", "B")]),
+            ("A ──┐\n    │\nB ──┼──► D\n    │\nC ──┘", vec![connected("ABC", "D")]),
+            ("┌── A\n├── B\nC", vec![connected("AB", "C")]),
+            ("A      B\n│      │\n▼      ▼\nC      D", vec![connected("A", "C"), connected("B", "D")]),
+            ("┌───┐\n│ A │\n└─┬─┘\n  ▼\n┌───┐\n│ B │\n└───┘", vec![connected("A", "B")]),
+            ("┌───┐   ┌───┐\n│ A ├──►│ B │\n└─┬─┘   └───┘\n  └──► C", vec![connected("A", "C")]),
+            ("A   B\n▲   │\n└───┘", vec![connected("B", "A")]),
             ("A → B", vec![]),
-            ("A\n├── B ← C\n└── D", vec![wired("A", "BD")]),
+            ("A\n├── B ← C\n└── D", vec![connected("A", "BD")]),
             // Words below a name explain it, and nothing leads from an arrow head.
-            ("A\nwords  x\n│      │\n▼      ▼\nB      C", vec![wired("A", "B")]),
+            ("A\nwords  x\n│      │\n▼      ▼\nB      C", vec![connected("A", "B")]),
             (" ┌──┴──┐\n │     │\n B     │\n C ◄───┘", vec![]),
         ] {
-            assert_eq!(wires(drawing), wanted, "{drawing}");
+            assert_eq!(connectors(drawing), wanted, "{drawing}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_parallel_word},
-        mentions::{List, is_of_tasks},
+        name_reader::{List, is_of_tasks},
         tokens::{Piece, Token},
     },
     ClauseReader,
@@ -25,10 +25,10 @@ impl<'a> ClauseReader<'_, 'a> {
         if !says_order || is_open {
             return;
         }
-        let list = self.mentions.list_at(clause, colon + 1);
+        let list = self.name_reader.list_at(clause, colon + 1);
         let is_meant =
             |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
-        self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
+        self.stated.sequences.extend(list.filter(is_meant).map(|list| list.members));
     }
 
     /// "Phases 3-5: stories are executed in priority order": a statement about the phases before a colon. Where that is only one of two
@@ -49,10 +49,12 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || !says_order || is_open {
             return;
         }
-        let list =
-            self.mentions.list_at(&clause[..colon], 0).or_else(|| self.mentions.list_at(&clause[..colon], 1));
+        let list = self
+            .name_reader
+            .list_at(&clause[..colon], 0)
+            .or_else(|| self.name_reader.list_at(&clause[..colon], 1));
         let is_whole = |list: &List<'a>| list.end == colon && !list.members.iter().any(is_of_tasks);
-        self.said.chains.extend(list.filter(is_whole).map(|list| list.members));
+        self.stated.sequences.extend(list.filter(is_whole).map(|list| list.members));
     }
 
     /// "Phases run sequentially", "El orden de ejecución es secuencial": a statement about all phases. Where it is about some, or is
@@ -71,11 +73,11 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice != ClauseVoice::Section || self.is_remark {
             return;
         }
-        // What stands in brackets only explains it.
+        // The text in brackets only explains it.
         let open = self.clause.iter().position(|token| token.what == Piece::Open);
         let clause = &self.clause[..open.unwrap_or(self.clause.len())];
         let is_open = |token: &Token<'_>| match token.what {
-            Piece::Word(word) => has_any(std::slice::from_ref(token), &OPEN) || is_parallel_word(word),
+            Piece::Word(word) => token.is_word(&OPEN) || is_parallel_word(word),
             piece => matches!(piece, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_) | Piece::Arrow(_)),
         };
         // "in order", "in strict order".
@@ -88,7 +90,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let says_order =
             clause.iter().any(is_sequential) || clause.windows(2).chain(clause.windows(3)).any(is_in);
         let is_of_all = has_any(clause, &ALL) || has_any(clause, &ORDER) && has_any(clause, &RUN);
-        self.said.is_in_order |= says_order && is_of_all && !clause.iter().any(is_open);
+        self.stated.is_in_order |= says_order && is_of_all && !clause.iter().any(is_open);
     }
 }
 

@@ -1,25 +1,24 @@
-//! Tables with a column of dependencies, such as "Depends on", "Blocks" or "Can parallel with".
+//! From cells of tables to edges: "| T002 | Add the page | T001 |" with a column "Depends on", "Blocks" or "Can parallel with".
 
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_none_word, keyword_at},
-        mentions::PlacedName,
+        name_reader::PlacedName,
         sentences::{self, Force, OrderClaim},
         table::{Cell, CellKind},
         tokens::{Piece, Token},
     },
     Weight,
-    reader::Reader,
+    page_reader::PageReader,
 };
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> PageReader<'_, '_, 'a> {
     /// Reads the cells that name dependencies. The first cell of the row says whose.
     pub(super) fn cells(&mut self) {
         for cell in &self.page.outline.cells {
             let Some((who, own)) = self.owner_of_cell(cell) else { continue };
-            let mut tokens = Vec::new();
-            self.tokenizer.text(cell.needs, cell.at, &mut tokens);
-            let mentions = self.mentions(true);
+            let tokens = self.tokenizer.text(cell.needs, cell.at);
+            let name_reader = self.name_reader(true);
             let node = own.or_else(|| match self.known.resolve_all(&who, None).0[..] {
                 [(node, _)] => Some(node),
                 _ => None,
@@ -31,9 +30,9 @@ impl<'a> Reader<'_, '_, 'a> {
             let (who, on) = match cell.kind {
                 CellKind::Needs => (who, self.needs_of_cell(&tokens)),
                 CellKind::Blocks if denies_order(&tokens) => continue,
-                CellKind::Blocks => (mentions.names(&tokens), who),
+                CellKind::Blocks => (name_reader.names(&tokens), who),
                 CellKind::Beside => {
-                    let on = mentions.names(&tokens);
+                    let on = name_reader.names(&tokens);
                     self.unrelated(&who, &on, own);
                     self.unrelated(&on, &who, own);
                     continue;
@@ -52,16 +51,15 @@ impl<'a> Reader<'_, '_, 'a> {
             let id = self.page.ids[entry].as_ref()?;
             return Some((Vec::new(), Some(self.known.position(id)?)));
         }
-        let mut tokens = Vec::new();
-        self.tokenizer.text(cell.who, cell.who_at, &mut tokens);
-        let who: Vec<_> = self.mentions(true).names(&tokens).into_iter().take(1).collect();
+        let tokens = self.tokenizer.text(cell.who, cell.who_at);
+        let who: Vec<_> = self.name_reader(true).names(&tokens).into_iter().take(1).collect();
         (!who.is_empty()).then_some((who, None))
     }
 
     /// What a cell under "Depends on" names: it is a list, whatever is around the ids. One that says what is *not* waited
     /// for, as "Phase 2, independent of US1" or "Shares the timer with US1, independently testable", is a sentence.
     fn needs_of_cell(&self, cell: &[Token<'a>]) -> Vec<PlacedName<'a>> {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         // "None (may also be done in Phase 5)".
         if cell.first().is_some_and(|first| matches!(first.what, Piece::Word(word) if is_none_word(word))) {
             return Vec::new();
@@ -70,10 +68,10 @@ impl<'a> Reader<'_, '_, 'a> {
         let is_then = |token: &Token<'_>| token.is_word(&["then"]);
         let cell = cell.split(is_then).next().unwrap_or_default();
         if !denies_order(cell) {
-            return mentions.names(cell);
+            return name_reader.names(cell);
         }
-        let first = mentions.list_at(cell, 0).map(|list| list.members);
-        let stated_order = sentences::read(&mentions, cell, ClauseVoice::Phase);
+        let first = name_reader.list_at(cell, 0).map(|list| list.members);
+        let stated_order = sentences::read(&name_reader, cell, ClauseVoice::Phase);
         let own = stated_order.claims.into_iter().filter(|claim| claim.who.is_empty());
         first.into_iter().chain(own.map(|claim| claim.on)).flatten().collect()
     }

@@ -1,11 +1,11 @@
-//! Sentences that say less than their keyword: they leave open what comes first, speak of a part or a thing, or name what the
-//! plan does not know.
+//! Clauses that say less than their keyword: they leave open what comes first ("after US1 or in parallel"), speak of a part ("route
+//! integration depends on US1"), or name what the plan does not know ("the parser depends on the schema").
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, has_any, is_none_word},
-        mentions::{List, PlacedName},
-        tokens::{Piece, Token, is_one_of, is_word_at},
+        keywords::{ClauseVoice, Keyword, Sense, is_none_word},
+        name_reader::{List, PlacedName, same_names},
+        tokens::{Piece, Token, is_one_of, is_word_at, lower_word_at, word_at},
     },
     ClauseReader, is_of_tasks,
 };
@@ -16,8 +16,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const MOST_WORDS: usize = 3;
         let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
         let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
-        let is_word =
-            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
+        let is_word = |at: &usize| word_at(self.clause, *at).is_some();
         let is_parallel = |or: usize| {
             is(or + 1, &["in"]) && is(or + 2, &["parallel"])
                 || is(or + 1, &["concurrently", "simultaneously"])
@@ -32,24 +31,17 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US3: independent — may start the US3 dialog after US2", "US5: independent but needs US1 data": what the item is about
     /// does not wait as a whole.
-    pub(super) fn is_of_a_thing(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
+    pub(super) fn is_about_a_part(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
         const NEEDS: [&str; 4] = ["needs", "need", "requires", "require"];
         const WHOLE: [&str; 10] =
             ["implementation", "work", "story", "phase", "tasks", "starts", "start", "begins", "runs", "is"];
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
-            _ => String::new(),
-        };
+        let word = |at: usize| lower_word_at(self.clause, at);
         // "(independent of the handlers) — only requires Phase A" tells what the item does not wait for.
         let says_independent = self.independent_at.is_some_and(|independent| independent < at);
         if says_independent && NEEDS.contains(&word(at).as_str()) {
             return true;
         }
-        let is_topic = |list: &List<'a>| {
-            topic.is_some_and(|topic| {
-                topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
-            })
-        };
+        let is_topic = |list: &List<'a>| topic.is_some_and(|topic| same_names(topic, &list.members));
         let is_again =
             self.last.as_ref().is_some_and(|list| is_topic(list) && list.end + 1 == at && list.last > 0);
         is_again
@@ -60,20 +52,19 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US3: depends on Phase 2; route integration depends on US1": what the item waits for has been said, and a part of it waits for
     /// more.
-    pub(super) fn is_of_another(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
+    pub(super) fn is_about_another_part(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
         const PARTS: usize = 2;
         const SAME: [&str; 10] =
             ["it", "this", "that", "which", "also", "and", "but", "story", "phase", "implementation"];
-        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        let is_said = |topic: &[PlacedName<'a>]| {
-            self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(topic))
+        let was_stated = |topic: &[PlacedName<'a>]| {
+            self.stated.claims.last().is_some_and(|claim| same_names(&claim.who, topic))
         };
         let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if !is_one_of(word, &SAME));
         let is_depends = self.clause[at].is_word(&["depends", "depend"]);
         is_depends
             && at >= PARTS
             && self.clause[at - PARTS..at].iter().all(is_other)
-            && topic.is_some_and(is_said)
+            && topic.is_some_and(was_stated)
     }
 
     /// "US2 builds on US1 but is independently testable" is no dependency, nor is "can start after Phase 2 but builds on US1" or "logically
@@ -101,12 +92,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let has =
             |list: &[PlacedName<'a>], name: &PlacedName<'a>| list.iter().any(|(other, _)| *other == name.0);
         let is_denied = |(who, others): &(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)| {
-            who.iter().map(|(name, _)| name).eq(topic.iter().map(|(name, _)| name))
-                && object.iter().all(|name| has(others, name))
+            same_names(who, topic) && object.iter().all(|name| has(others, name))
         };
         keyword.sense == Sense::Waits
             && self.voice == ClauseVoice::Section
-            && self.said.unrelated.iter().any(is_denied)
+            && self.stated.unrelated.iter().any(is_denied)
     }
 
     /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.
@@ -128,16 +118,14 @@ impl<'a> ClauseReader<'_, 'a> {
             return true;
         }
         let is_stated = self.voice == ClauseVoice::Phase || is(&["depends", "depend", "blocked"]);
-        is(&["depends"]) && self.is_about_itself(at) || is_stated && self.is_apart(at)
+        is(&["depends"]) && self.is_about_itself(at) || is_stated && self.is_separate(at)
     }
 
     /// "The parser depends on the schema", in a task: as its title this states an order that cannot be read, further down it
     /// speaks of a thing.
-    pub(super) fn speaks_of_a_thing(&self, at: usize, keyword: Keyword) -> bool {
+    pub(super) fn is_ambiguous_dependency(&self, at: usize, keyword: Keyword) -> bool {
         const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
-        let is = |at: usize, known: &[&str]| {
-            self.clause.get(at).is_some_and(|token| has_any(std::slice::from_ref(token), known))
-        };
+        let is = |at: usize, known: &[&str]| self.clause.get(at).is_some_and(|token| token.is_word(known));
         self.voice == ClauseVoice::Task
             && keyword.is_certain
             && is(at, &["depends"])
@@ -147,11 +135,10 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
     /// component tasks": these come before them.
-    pub(super) fn is_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
-        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    pub(super) fn is_already_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
         let is_all = is_word_at(self.clause, keyword.end, &["all"]);
-        let is_said = self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(who));
-        !who.is_empty() && (is_said || is_all && who.iter().all(is_of_tasks))
+        let was_stated = self.stated.claims.last().is_some_and(|claim| same_names(&claim.who, who));
+        !who.is_empty() && (was_stated || is_all && who.iter().all(is_of_tasks))
     }
 
     /// "Depends on: (none — can start at once)".
@@ -164,7 +151,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "(depends on the schema)", "…; depends on the schema": apart from the title of the task.
-    pub(super) fn is_apart(&self, at: usize) -> bool {
+    pub(super) fn is_separate(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         before.is_none_or(|token| {
             matches!(
@@ -185,7 +172,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
     /// does: it counts only so far as it follows the order of the file.
-    pub(super) fn is_aside(&self, at: usize, keyword: Keyword) -> bool {
+    pub(super) fn is_incidental(&self, at: usize, keyword: Keyword) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
         let is_once = self.clause[at].is_word(&["once"]);

@@ -1,19 +1,19 @@
-//! What a page states about its order: sentences in tasks and phases, cells of tables, sections that list
-//! dependencies, drawings and waves.
+//! From a page to what it states about its order: reads sentences in tasks and phases, cells of tables, sections that list dependencies,
+//! diagrams and waves.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
     super::{
         Page,
-        drawings::{DrawingReader, is_mermaid, waves},
+        diagrams::{DiagramReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName, is_of_tasks},
+        name_reader::{Name, NameReader, PlacedName, is_of_tasks},
         node_index::NodeIndex,
         node_parents::NodeParents,
         outline::Block,
-        sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
+        sentences::{self, ArrowClaim, Force, OrderClaim, StatedOrder},
         tokens::{Piece, Token, Tokenizer},
         tree::Role,
     },
@@ -22,7 +22,7 @@ use super::{
 use crate::plan::assemble::{PlanDraft, SourcePlace};
 
 /// Reads what one page states.
-pub(super) struct Reader<'r, 'f, 'a> {
+pub(super) struct PageReader<'r, 'f, 'a> {
     pub(super) page: &'r Page<'f, 'a>,
     pub(super) known: &'r NodeIndex,
     pub(super) roles: &'r [Role],
@@ -32,7 +32,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) statements: &'r mut Statements,
     /// Phases that wait only for some tasks of others, as the item says that is being read.
     pub(super) narrowed: HashSet<(usize, usize)>,
-    /// The phase in which a sentence stands, and those of which it speaks.
+    /// The phase that a sentence is in, and those that it names.
     pub(super) near: [Vec<usize>; 2],
     /// Whether tasks or phases have sections "Dependencies" of their own.
     pub(super) has_own_lists: bool,
@@ -40,7 +40,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) reported: HashSet<String>,
 }
 
-impl<'r, 'a> Reader<'r, '_, 'a> {
+impl<'r, 'a> PageReader<'r, '_, 'a> {
     pub(super) fn read(&mut self) {
         self.tasks();
         self.phases();
@@ -53,19 +53,17 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.titles_in_parallel();
     }
 
-    pub(super) fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
-        Mentions { known: self.known, reads_titles }
+    pub(super) fn name_reader(&self, reads_titles: bool) -> NameReader<'r> {
+        NameReader { known: self.known, reads_titles }
     }
 
     fn tasks(&mut self) {
-        let mut tokens: Vec<Token<'a>> = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
             let Some(own) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
-            tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
-            self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
+            let tokens = self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code));
             let tokens = behind_id(&tokens, entry.written.as_ref().unwrap_or(&entry.id).as_str());
-            let stated_order = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
+            let stated_order = sentences::read(&self.name_reader(false), tokens, ClauseVoice::Task);
             let field = needs_field(tokens);
             if field == Some(FieldValue::None) || stated_order.claims.iter().any(|claim| claim.who.is_empty())
             {
@@ -80,7 +78,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.any_time.insert(own);
             }
             let title_end = lines.first().map_or(0, |title| title.at + title.text.len());
-            let of_title = stated_order.things.into_iter().filter(|at| *at < title_end);
+            let of_title = stated_order.ambiguous.into_iter().filter(|at| *at < title_end);
             stated_order.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
         }
     }
@@ -89,10 +87,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn phases(&mut self) {
         for (section, line) in &self.page.outline.phase_lines {
             let Some(own) = self.page.sections.get(*section).copied().flatten() else { continue };
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let tokens = self.tokenizer.line(line);
             let stated_order =
-                sentences::read(&self.mentions(true), behind_label(&tokens), ClauseVoice::Phase);
+                sentences::read(&self.name_reader(true), behind_label(&tokens), ClauseVoice::Phase);
             stated_order.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
             if stated_order.is_free {
                 self.statements.free.push(own);
@@ -125,7 +122,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                     self.block(block, &mut arrows);
                 }
             }
-            self.settle_arrows(&arrows);
+            self.resolve_arrows(&arrows);
             self.batches(blocks.iter().flat_map(|block| &block.lines));
             self.drawn_groups(blocks.iter().flat_map(|block| &block.lines));
             self.marked_groups(blocks.iter().flat_map(|block| &block.lines));
@@ -135,16 +132,15 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     /// Outside of lists of dependencies, sentences about parallel work say what need not wait. What they say of tasks that wait
     /// counts so far as it follows the order of the file.
     fn parallel_lines(&mut self) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         for line in &self.page.outline.parallel_lines {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            let tokens = self.tokenizer.line(line);
+            let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             self.runs(&stated_order);
             stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let only = stated_order.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
             only.for_each(|(who, on)| self.only(who, on));
-            self.chains_of_single_tasks(&stated_order);
+            self.sequences_of_single_tasks(&stated_order);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
             for mut claim in stated_order.claims {
@@ -161,12 +157,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     /// What other sections say about order is a remark: "US3 depends on US1 components", "T016 → T021, always sequentially".
     fn order_remarks(&mut self) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         for line in &self.page.outline.order_remarks {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            self.chains_of_single_tasks(&stated_order);
+            let tokens = self.tokenizer.line(line);
+            let stated_order = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
+            self.sequences_of_single_tasks(&stated_order);
             // After the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
             self.statements.is_in_order |= stated_order.is_in_order && is_ahead;
@@ -184,10 +179,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
-    fn chains_of_single_tasks(&mut self, stated_order: &SaidOrder<'a>) {
+    fn sequences_of_single_tasks(&mut self, stated_order: &StatedOrder<'a>) {
         let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
-        let chains = stated_order.chains.iter().filter(|chain| chain.iter().all(is_single));
-        chains.for_each(|chain| self.chain(chain, Weight::Remark));
+        let chains = stated_order.sequences.iter().filter(|chain| chain.iter().all(is_single));
+        chains.for_each(|chain| self.make_sequence(chain, Weight::Remark));
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
@@ -202,54 +197,52 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     fn heads_advice(&self, block: &Block<'a>) -> bool {
-        let mut tokens = Vec::new();
-        self.tokenizer
-            .lines(block.lines.iter().filter(|line| line.kind != LineKind::Code).take(1), &mut tokens);
+        let tokens =
+            self.tokenizer.lines(block.lines.iter().filter(|line| line.kind != LineKind::Code).take(1));
         sentences::heads_advice(&tokens)
     }
 
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
-        let mentions = self.mentions(true);
+        let name_reader = self.name_reader(true);
         let own = block.section.filter(|_| self.has_own_lists).and_then(|section| self.owner_of(section));
-        let is_drawing = block.lines[0].kind == LineKind::Code;
-        let drawing = DrawingReader { mentions: &mentions, tokenizer: &self.tokenizer };
-        if is_drawing && is_mermaid(&block.lines) {
+        let is_diagram = block.lines[0].kind == LineKind::Code;
+        let drawing = DiagramReader { name_reader: &name_reader, tokenizer: &self.tokenizer };
+        if is_diagram && is_mermaid(&block.lines) {
             return arrows.append(&mut drawing.mermaid(&block.lines));
         }
-        if is_drawing && let Some(waves) = waves(&block.lines) {
+        if is_diagram && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
-        let mut stated_order = SaidOrder::default();
-        for lines in block.lines.chunk_by(|line, next| !is_drawing || continues_with_arrow(line, next)) {
-            let mut tokens = Vec::new();
-            self.tokenizer.lines(lines.iter(), &mut tokens);
-            let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+        let mut stated_order = StatedOrder::default();
+        for lines in block.lines.chunk_by(|line, next| !is_diagram || continues_with_arrow(line, next)) {
+            let tokens = self.tokenizer.lines(lines.iter());
+            let mut more = sentences::read(&name_reader, &tokens, ClauseVoice::Section);
             stated_order.claims.append(&mut more.claims);
             if let Some(framed) =
-                Some(&tokens).filter(|_| is_drawing).and_then(|tokens| without_frames(&mentions, tokens))
+                Some(&tokens).filter(|_| is_diagram).and_then(|tokens| without_frames(&name_reader, tokens))
             {
-                more.arrows = sentences::read(&mentions, &framed, ClauseVoice::Section).arrows;
+                more.arrows = sentences::read(&name_reader, &framed, ClauseVoice::Section).arrows;
             }
             stated_order.arrows.append(&mut more.arrows);
             stated_order.free.append(&mut more.free);
             stated_order.any_time.append(&mut more.any_time);
             stated_order.as_stated.append(&mut more.as_stated);
             stated_order.is_rest_free |= more.is_rest_free;
-            self.statements.is_in_order |= more.is_in_order && !is_drawing;
+            self.statements.is_in_order |= more.is_in_order && !is_diagram;
             stated_order.unrelated.append(&mut more.unrelated);
             stated_order.denied.append(&mut more.denied);
             // "# Then the wrapper (depends on all pages):" explains an example.
-            if !(is_drawing && lines[0].text.trim_start().starts_with(['#', '/'])) {
+            if !(is_diagram && lines[0].text.trim_start().starts_with(['#', '/'])) {
                 stated_order.unread.append(&mut more.unread);
             }
-            stated_order.chains.append(&mut more.chains);
+            stated_order.sequences.append(&mut more.sequences);
             stated_order.only.append(&mut more.only);
-            stated_order.abreast.append(&mut more.abreast);
-            stated_order.marked.append(&mut more.marked);
-            stated_order.within.append(&mut more.within);
-            stated_order.beside_others.append(&mut more.beside_others);
+            stated_order.parallel_lists.append(&mut more.parallel_lists);
+            stated_order.parallel_marked.append(&mut more.parallel_marked);
+            stated_order.parallel_phases.append(&mut more.parallel_phases);
+            stated_order.parallel_with_rest.append(&mut more.parallel_with_rest);
         }
-        if is_drawing {
+        if is_diagram {
             let tree = drawing.tree(&block.lines);
             let first = self.statements.edges.len();
             let tree = self.without_worded(tree, &stated_order);
@@ -265,7 +258,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.tangled.push((place, first..end));
             }
         }
-        if let Some(own) = own.filter(|_| !is_drawing) {
+        if let Some(own) = own.filter(|_| !is_diagram) {
             self.own_needs(own, block, &mut stated_order);
         }
         arrows.append(&mut stated_order.arrows);
@@ -273,7 +266,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         stated_order.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
         stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-        stated_order.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
+        stated_order.sequences.iter().for_each(|chain| self.make_sequence(chain, Weight::Section));
         for (who, on) in &stated_order.denied {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
@@ -291,11 +284,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Notes what runs in parallel with what, and what waits only for what is stated.
-    fn runs(&mut self, stated_order: &SaidOrder<'a>) {
-        stated_order.abreast.iter().for_each(|list| self.abreast(list));
-        stated_order.marked.iter().for_each(|list| self.marked(list));
-        stated_order.within.iter().for_each(|(phase, first)| self.within(phase, first));
-        stated_order.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
+    fn runs(&mut self, stated_order: &StatedOrder<'a>) {
+        stated_order.parallel_lists.iter().for_each(|list| self.make_parallel(list));
+        stated_order.parallel_marked.iter().for_each(|list| self.make_marked_parallel(list));
+        stated_order.parallel_phases.iter().for_each(|(phase, first)| self.make_phase_parallel(phase, first));
+        stated_order
+            .parallel_with_rest
+            .iter()
+            .for_each(|(tasks, phase)| self.make_parallel_with_rest(tasks, phase));
         self.statements.as_stated.extend(self.known.nodes(&stated_order.as_stated));
         if stated_order.is_rest_free {
             self.statements.as_stated.extend(0..self.roles.len());
@@ -313,7 +309,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "### Dependencies" and "- Task 2 (schema)" below a task or phase: a line that says nothing else names what that waits for.
-    fn own_needs(&mut self, own: usize, block: &Block<'a>, stated_order: &mut SaidOrder<'a>) {
+    fn own_needs(&mut self, own: usize, block: &Block<'a>, stated_order: &mut StatedOrder<'a>) {
         let says_more = !(stated_order.claims.is_empty()
             && stated_order.arrows.is_empty()
             && stated_order.unrelated.is_empty());
@@ -323,9 +319,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if says_more {
             return;
         }
-        let mut tokens = Vec::new();
-        self.tokenizer.lines(block.lines.iter(), &mut tokens);
-        let on = self.mentions(true).names(&tokens);
+        let tokens = self.tokenizer.lines(block.lines.iter());
+        let on = self.name_reader(true).names(&tokens);
         if !on.is_empty() {
             stated_order.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
@@ -336,7 +331,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn without_worded(
         &self,
         mut tree: Vec<ArrowClaim<'a>>,
-        stated_order: &SaidOrder<'a>,
+        stated_order: &StatedOrder<'a>,
     ) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
         const MAX_PASSED_NAMES: usize = 16;
@@ -415,13 +410,13 @@ fn continues_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
 
 /// `[US5: Player] ──► [US6: Hands]`: in a drawing, brackets around names at both ends of an arrow are frames, not tags. Gives
 /// the line without them, if it has any.
-fn without_frames<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+fn without_frames<'a>(name_reader: &NameReader<'_>, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let mut kept: Vec<Token<'a>> = Vec::with_capacity(tokens.len());
     let mut is_framed = false;
     for (at, token) in tokens.iter().enumerate() {
         let opens = token.what == Piece::OpenSquare
             && !matches!(kept.last().map(|last| last.what), Some(what) if !matches!(what, Piece::Other | Piece::Stop | Piece::Arrow(_)))
-            && mentions.list_at(tokens, at + 1).is_some();
+            && name_reader.list_at(tokens, at + 1).is_some();
         let closes = is_framed && token.what == Piece::CloseSquare;
         is_framed = opens || is_framed && !closes;
         if !opens && !closes {

@@ -1,11 +1,11 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
-mod arrows;
-mod cells;
-mod edges;
-mod groups;
-mod reader;
-mod titles;
+mod arrow_direction;
+mod dependency_cells;
+mod dependency_edges;
+mod page_reader;
+mod parallel_groups;
+mod title_references;
 mod waves;
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
     ops::Range,
 };
 
-use self::reader::Reader;
+use self::page_reader::PageReader;
 use super::{
     Page,
     node_index::NodeIndex,
@@ -27,7 +27,7 @@ use crate::plan::{
     precedence::Precedence,
 };
 
-/// More statements than this are refused: a plan that no one can have written must not take all memory.
+/// More statements than this are refused: an absurd plan must not take all memory.
 const MOST_EDGES: usize = 500_000;
 
 /// More pairs than this that may run in parallel are not noted: waiting is the safe answer.
@@ -44,7 +44,7 @@ const MOST_TANGLED: usize = 50;
 const THROUGHOUT: usize = 9;
 
 /// The stated edges that were taken.
-pub(super) struct Stated {
+pub(super) struct ExplicitOrder {
     /// For each node, what it says it waits for.
     pub(super) needs: Vec<Vec<usize>>,
     /// Nodes whose stated needs replace what would be implied.
@@ -110,7 +110,7 @@ struct Edge {
 
 /// What is stated of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Says {
+enum StatedNeed {
     Nothing,
     /// What a range waits for that it is in, as "T007-T024". That tells nothing about the order within the range.
     AsRange,
@@ -160,14 +160,14 @@ pub(super) fn read(
     roles: &[Role],
     hierarchy: &NodeParents,
     found: &mut PlanDraft,
-) -> Stated {
+) -> ExplicitOrder {
     let mut statements = Statements::default();
-    groups::name_groups(pages, known);
+    parallel_groups::name_groups(pages, known);
     let known = &*known;
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
         let tokenizer = Tokenizer { is_id: &is_id };
-        Reader {
+        PageReader {
             page,
             known,
             roles,
@@ -193,7 +193,7 @@ fn take(
     hierarchy: &NodeParents,
     pages: &[Page<'_, '_>],
     found: &mut PlanDraft,
-) -> Stated {
+) -> ExplicitOrder {
     drop_tangled(&mut statements, pages, found);
     narrow_stories(&mut statements.edges, roles, hierarchy);
     let is_throughout = is_declared_throughout(&statements.declared, &statements.vague, roles, hierarchy);
@@ -202,7 +202,7 @@ fn take(
         let declared = &statements.declared;
         statements.edges.retain(|edge| !edge.is_drawn || !declared.contains(&edge.who));
     }
-    let mut stated = Stated {
+    let mut stated = ExplicitOrder {
         needs: vec![Vec::new(); roles.len()],
         replaced: vec![false; roles.len()],
         unrelated: statements.unrelated,
@@ -222,7 +222,7 @@ fn take(
     let mut worded: HashSet<usize> = statements.edges.iter().filter(is_worded).map(|edge| edge.who).collect();
     worded.extend(&statements.free);
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
-    let mut says = vec![Says::Nothing; roles.len()];
+    let mut says = vec![StatedNeed::Nothing; roles.len()];
     for Edge { who, on, place, weight, scope, is_drawn, is_line } in statements.edges {
         let is_general = scope == Scope::All;
         let is_vague = is_drawn || is_general || scope == Scope::Blocking;
@@ -261,9 +261,9 @@ fn take(
             let is_own = hierarchy.parents[who] == hierarchy.parents[on] && scope != Scope::Range
                 || is_phase(on) && scope == Scope::Few;
             let own = match scope {
-                _ if is_own => Says::Own,
-                Scope::Range => Says::AsRange,
-                _ => Says::Something,
+                _ if is_own => StatedNeed::Own,
+                Scope::Range => StatedNeed::AsRange,
+                _ => StatedNeed::Something,
             };
             says[who] = says[who].max(own);
         }
@@ -283,7 +283,7 @@ fn take(
     }
     statements.as_stated.iter().filter(|at| !is_phase(**at)).for_each(|at| stated.replaced[*at] = true);
     replace_free(&statements.free, roles, hierarchy, &mut stated);
-    statements.free.iter().for_each(|at| says[*at] = Says::Own);
+    statements.free.iter().for_each(|at| says[*at] = StatedNeed::Own);
     replace_by_waves(&statements.waved, hierarchy, &mut stated);
     if is_throughout {
         replace_throughout(&statements.declared, hierarchy, &mut stated);
@@ -369,19 +369,19 @@ fn contradiction(
 
 /// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the
 /// foundation, unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
-fn replace_free(free: &[usize], roles: &[Role], hierarchy: &NodeParents, stated: &mut Stated) {
+fn replace_free(free: &[usize], roles: &[Role], hierarchy: &NodeParents, stated: &mut ExplicitOrder) {
     let is_free: HashSet<usize> = free.iter().copied().collect();
     let phases: HashSet<usize> = free.iter().filter_map(|at| hierarchy.parents[*at]).collect();
     let is_whole = |at: &usize| hierarchy.children[*at].iter().all(|child| is_free.contains(child));
-    let is_said = |at: &usize| roles[*at].kind != NodeKind::Last;
-    let meant = free.iter().copied().filter(is_said).chain(phases.into_iter().filter(is_whole));
+    let was_stated = |at: &usize| roles[*at].kind != NodeKind::Last;
+    let meant = free.iter().copied().filter(was_stated).chain(phases.into_iter().filter(is_whole));
     for at in meant.filter(|at| roles[*at].kind != NodeKind::Story || roles[*at].is_annotated) {
         stated.replaced[at] = true;
     }
 }
 
 /// What is in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
-fn replace_by_waves(waved: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut Stated) {
+fn replace_by_waves(waved: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut ExplicitOrder) {
     if waved.is_empty() {
         return;
     }
@@ -423,7 +423,7 @@ fn is_declared_throughout(
 }
 
 /// What tasks name throughout is all that they wait for.
-fn replace_throughout(declared: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut Stated) {
+fn replace_throughout(declared: &HashSet<usize>, hierarchy: &NodeParents, stated: &mut ExplicitOrder) {
     let count = hierarchy.parents.len();
     let mut is_whole = vec![true; count];
     for at in (0..count).rev() {
@@ -438,17 +438,23 @@ fn replace_throughout(declared: &HashSet<usize>, hierarchy: &NodeParents, stated
 }
 
 /// In a phase whose tasks all but the first say what they wait for, that is all that they wait for.
-fn replace_in_phases(says: &[Says], roles: &[Role], hierarchy: &NodeParents, stated: &mut Stated) {
+fn replace_in_phases(
+    says: &[StatedNeed],
+    roles: &[Role],
+    hierarchy: &NodeParents,
+    stated: &mut ExplicitOrder,
+) {
     let is_task = |at: usize| hierarchy.children[at].is_empty() && roles[at].kind == NodeKind::Task;
     for siblings in hierarchy.children.iter().chain([&hierarchy.roots]) {
         let is_whole = siblings.len() > 3
             && siblings.iter().all(|at| is_task(*at))
-            && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
-            && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
+            && siblings.iter().skip(1).all(|at| says[*at] > StatedNeed::Nothing)
+            && siblings.iter().skip(1).filter(|at| says[**at] == StatedNeed::Own).count() * 2
+                >= siblings.len() - 1;
         if is_whole {
             // Within a range, the tasks after the first keep their order.
             let goes_on = |before: usize, at: usize| {
-                [before, at].iter().all(|at| says[*at] == Says::AsRange)
+                [before, at].iter().all(|at| says[*at] == StatedNeed::AsRange)
                     && stated.needs[before] == stated.needs[at]
             };
             let stating: Vec<usize> =
