@@ -473,8 +473,7 @@ mod tests {
     use super::*;
 
     fn pieces(text: &str) -> Vec<Piece<'_>> {
-        let mut tokens = Vec::new();
-        Tokenizer { is_id: &|id| id == "1.2" }.text(text, 0, &mut tokens);
+        let tokens = Tokenizer { is_id: &|id| id == "1.2" }.text(text, 0);
         tokens.into_iter().map(|token| token.what).collect()
     }
 
