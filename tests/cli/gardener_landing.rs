@@ -166,6 +166,20 @@ fn a_run_continues_on_top_of_a_parked_landing() {
 }
 
 #[test]
+fn a_gate_that_runs_again_for_a_parked_landing_is_not_reported_as_a_failure() {
+    let repo = repo("- [ ] T001 [P] do a\n- [ ] T002 do b (depends on T001)\n");
+    let runs = repo.root().join("gate-runs");
+    let command = format!("echo yes >> '{}'", runs.display());
+    repo.git(["config", "arborist.merge.gates.check.command", &command]).succeeds();
+    repo.write("T001.txt", "mine\n");
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T001"]).exits(2).out("parked");
+    std::fs::remove_file(&runs).unwrap();
+    repo.arborist(["gardener", "--jobs", "2", "--quiet"]).exits(2).never("testing ");
+    let count = std::fs::read_to_string(&runs).unwrap().lines().count();
+    assert_eq!(count, 2, "for what is parked and for T002");
+}
+
+#[test]
 fn the_selected_runner_resolves_a_conflict_and_gets_the_descriptions_of_both_tasks() {
     let repo = repo(
         r#"{"nodes": {

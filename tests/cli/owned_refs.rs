@@ -408,17 +408,6 @@ fn a_landing_parked_by_another_process_lands_after_its_gates_run_again() {
     assert_eq!(queue_repo.git(["rev-parse", "main"]).answer(), parked, "it is the same commit");
 }
 
-#[test]
-fn a_gate_that_runs_again_for_a_parked_landing_is_not_reported_as_a_failure() {
-    let queue_repo = QueueRepo::with_finished(&["T1"]);
-    set_gate(&queue_repo, "true");
-    queue_repo.write("T1.txt", "the user's own");
-    queue_repo.merge(&["T1"]).exits(2).out("1 parked (T1)");
-    std::fs::remove_file(queue_repo.path("T1.txt")).unwrap();
-    let run = queue_repo.arborist(["gardener", "--isolate", "--json", "--dry-run"]);
-    assert!(!run.report().contains("testing "), "{}", run.report());
-}
-
 fn set_gate(queue_repo: &QueueRepo, command: &str) {
     queue_repo.git(["config", "arborist.merge.gates.check.command", command]).succeeds();
 }
