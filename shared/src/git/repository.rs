@@ -231,8 +231,7 @@ impl Repository {
     /// Whether another process is driving a run in this repository.
     #[must_use]
     pub fn has_other_runs(&self) -> bool {
-        let others = find_other_drivers(&self.lock_folder());
-        others.iter().any(|lock| lock.starts_with("run-"))
+        !find_other_drivers(&self.lock_folder(), "run-").is_empty()
     }
 
     /// The driver of a run in this repository that is an ancestor of this process.

@@ -10,14 +10,15 @@ use std::{
 use super::{Holder, OrphanLock, file_lock::read_holder, mark::RunMark, table};
 use crate::safe_files;
 
-/// The names of the locks in this folder that other drivers hold. Any process can write anything into a lock file, so
-/// the kernel is asked whether the lock is held, and on Linux whether a child of this process holds it.
+/// The names of the locks in this folder that begin with `prefix` and that other drivers hold. Any process can write
+/// anything into a lock file, so the kernel is asked whether the lock is held, and on Linux whether a child of this
+/// process holds it.
 #[must_use]
-pub fn find_other_drivers(locks: &Path) -> BTreeSet<String> {
+pub fn find_other_drivers(locks: &Path, prefix: &str) -> BTreeSet<String> {
     let mut children = None;
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let names = names.filter(|name| !name.ends_with(OrphanLock::SUFFIX));
+    let names = names.filter(|name| name.starts_with(prefix) && !name.ends_with(OrphanLock::SUFFIX));
     names.filter(|name| is_held_by_other(&locks.join(name), &mut children)).collect()
 }
 

@@ -28,7 +28,7 @@ pub(in crate::git) struct OtherDrivers {
 impl OtherDrivers {
     /// Records which drivers are running now. Returns whether there is any.
     pub(in crate::git) fn look(&mut self, repository: &Repository) -> bool {
-        let locks = find_other_drivers(&repository.common_dir.join("arborist/locks"));
+        let locks = find_other_drivers(&repository.common_dir.join("arborist/locks"), "");
         let branches = locks.iter().filter_map(|name| Some(name.split_once('-')?.1.to_owned()));
         self.seen.extend(branches);
         !locks.is_empty()

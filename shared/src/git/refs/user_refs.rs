@@ -286,7 +286,7 @@ fn describe_new_commits(
 
 fn has_other_driver(repository: &Repository, name: &str) -> bool {
     let branch = name.strip_prefix(BRANCHES).and_then(|name| name.parse::<BranchName>().ok());
-    let locks = || find_other_drivers(&repository.common_dir.join("arborist/locks"));
+    let locks = || find_other_drivers(&repository.common_dir.join("arborist/locks"), "");
     branch.is_some_and(|branch| {
         let locks = locks();
         ["run-", "landing-"].iter().any(|kind| locks.contains(&format!("{kind}{}", branch.component())))
