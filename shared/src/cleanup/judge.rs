@@ -72,7 +72,7 @@ pub enum Grounds {
     Held,
     /// It has landed.
     Landed(String, Proof),
-    /// It has neither uncommitted files nor commits that are nowhere else.
+    /// It has no uncommitted files, and no commits that exist only there.
     Empty,
     /// Its directory is gone, and nothing was staged there that no commit contains.
     Missing,

@@ -1,4 +1,4 @@
-//! Whether anything could have changed a worktree. Guards compare only what was within reach of a child.
+//! Whether a child process could have changed a worktree. If none could, guards do not compare it.
 
 use std::sync::Mutex;
 
